@@ -1,0 +1,1 @@
+"""The competition and its memory."""

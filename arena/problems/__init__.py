@@ -1,0 +1,1 @@
+"""Suites, the bank and its synthesis."""

@@ -1,0 +1,1 @@
+"""Agents times problems: the competition."""

@@ -1,0 +1,1 @@
+"""One problem, one agent, one unsigned record."""

@@ -1,0 +1,75 @@
+"""The `arena` command. Mounts each room's commands and imports a room only when used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from sandbox.terminal import one_line_errors
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "catalog": ("sandbox.catalog.cli:app", "Build, generate and search product catalogues."),
+    "problems": ("arena.problems.cli:app", "Make and list problems."),
+    "agent": ("arena.runs.cli:app", "Try an agent locally."),
+    "race": ("arena.races.cli:app", "Race agents on suites of problems."),
+    "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),
+    "doctor": ("neurons.doctor:app", "Say what this machine has and lacks."),
+    "demo": ("neurons.demo:app", "Race honest and dishonest agents on a generated world."),
+}
+"""Name → (module:Typer app, one line of help). The line stands here so that
+`arena --help` imports no room."""
+
+SHIPPED_AGENTS: dict[str, Path] = {
+    name: Path(__file__).parent / "agents" / f"{name}.py" for name in ("react", "pipeline")
+}
+"""Agents that a command takes by name."""
+
+
+class LazyGroup(TyperGroup):
+    """A group that imports a command's module when the command is called.
+
+    Typer carries its own copy of click and exports no types of it: hence `Any`.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names, in the order of a newcomer's day."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import the room that owns `cmd_name`."""
+        if cmd_name not in COMMANDS:
+            return None
+        module_name, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command = get_command(getattr(importlib.import_module(module_name), attribute))
+        command.name = cmd_name
+        return command
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    help="An open arena for shopping agents. Start with `arena doctor`, then `arena demo`.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+
+@app.callback()
+def _root(ctx: typer.Context) -> None:
+    ctx.obj = {"shipped_agents": SHIPPED_AGENTS}
+
+
+def main(argv: Sequence[str] | None = None) -> Any:
+    """Entry point of the `arena` script."""
+    with one_line_errors():
+        return app(args=list(argv) if argv is not None else None)

@@ -1,0 +1,1 @@
+"""The world an agent lives in."""

@@ -1,0 +1,1 @@
+"""Mounted inside a sandbox: what an agent may import. Standard library and requests only."""

@@ -1,0 +1,1 @@
+"""The one HTTP door of a sandbox, and the recorder."""

@@ -1,0 +1,1 @@
+"""Docker and bubblewrap behind one interface."""

@@ -1,0 +1,1 @@
+"""An OpenAI-compatible server that hosts rule-based models."""

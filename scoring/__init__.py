@@ -1,0 +1,1 @@
+"""Pure rules: typed problems and dialogues in, scores out. No I/O."""

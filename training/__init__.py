@@ -1,0 +1,1 @@
+"""Corpus in, model out."""

@@ -1,0 +1,1 @@
+"""Agents that cheat, for the demonstration: what the arena does about each is in its docstring."""

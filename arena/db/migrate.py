@@ -1,0 +1,48 @@
+"""Bring a database's schema to this program's version."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.util import CommandError
+from sqlalchemy import Connection, text
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from arena.exceptions import DatabaseError
+
+_LOCK = 0x41_52_45_4E_41
+"""Key of the advisory lock; any number that all versions of this program share."""
+
+
+async def migrate(engine: AsyncEngine) -> None:
+    """Run the revisions that are missing, in one transaction and one process at a time.
+
+    Raises DatabaseError when the schema is from a newer program.
+    """
+    async with engine.begin() as connection:
+        await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
+        await connection.run_sync(_upgrade)
+
+
+def _upgrade(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    try:
+        command.upgrade(config, "head")
+    except CommandError as error:
+        raise DatabaseError(
+            f"the database's schema does not fit this program: {error}",
+            remedy="update sn15-arena, or point ARENA_DATABASE_URL at another database",
+        ) from error
+
+
+def _scripts() -> Path:
+    """Where the installed `migrations` package lies (this room may not import it)."""
+    spec = find_spec("migrations")
+    if spec is None or spec.origin is None:
+        raise DatabaseError("the package `migrations` is not installed")
+    return Path(spec.origin).parent

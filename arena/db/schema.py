@@ -1,0 +1,134 @@
+"""The tables, as SQLAlchemy Core. `migrations/` creates them; a test holds the two together.
+
+Every table here is append-only: the database itself refuses UPDATE, DELETE and
+TRUNCATE (see `migrations/versions`). What changes with time, such as how far a race
+is, is read from the rows that exist.
+
+Records stand as compressed bytes of their canonical JSON. Agents write NUL bytes and
+anything else into them, which no Postgres text type takes; and a hash holds for bytes.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Double,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    PrimaryKeyConstraint,
+    SmallInteger,
+    Table,
+    Text,
+    UniqueConstraint,
+    func,
+)
+from sqlalchemy.dialects.postgresql import JSONB
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _stored_at() -> Column[object]:
+    return Column("stored_at", DateTime(timezone=True), nullable=False, server_default=func.now())
+
+
+races = Table(
+    "races",
+    metadata,
+    Column("race_id", Text, primary_key=True),
+    Column("phase", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("fingerprint", LargeBinary, nullable=False),
+    Column("inputs", JSONB, nullable=False),
+    _stored_at(),
+)
+"""One race. `fingerprint` is the SHA-256 of the canonical JSON of `inputs`."""
+
+agent_sources = Table(
+    "agent_sources",
+    metadata,
+    Column("source_hash", LargeBinary, primary_key=True),
+    Column("source", LargeBinary, nullable=False),
+    _stored_at(),
+)
+"""Agents' files by SHA-256, compressed with zstandard."""
+
+race_agents = Table(
+    "race_agents",
+    metadata,
+    Column("race_id", Text, ForeignKey("races.race_id"), nullable=False),
+    Column("label", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("source_hash", LargeBinary, ForeignKey("agent_sources.source_hash"), nullable=False),
+    PrimaryKeyConstraint("race_id", "label"),
+)
+"""Who races. `label` is the name made distinct within the race."""
+
+race_problems = Table(
+    "race_problems",
+    metadata,
+    Column("race_id", Text, ForeignKey("races.race_id"), nullable=False),
+    Column("problem_id", Text, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("bucket", Text, nullable=False),
+    Column("pool", Text),
+    Column("cluster", Text),
+    PrimaryKeyConstraint("race_id", "problem_id"),
+)
+"""What was drawn: the denominator. Written before the first run, never changed."""
+
+records = Table(
+    "records",
+    metadata,
+    Column("record_hash", LargeBinary, primary_key=True),
+    Column("schema_version", SmallInteger, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    _stored_at(),
+)
+"""Records: zstandard over canonical JSON; `record_hash` is the SHA-256 of that JSON."""
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("race_id", Text, nullable=False),
+    Column("agent", Text, nullable=False),
+    Column("problem_id", Text, nullable=False),
+    Column("attempt", Integer, nullable=False),
+    Column("closed", Boolean, nullable=False),
+    Column("success", Boolean),
+    Column("success_upstream", Boolean),
+    Column("axis", Text),
+    Column("failure_code", Text),
+    Column("failure_fault", Text),
+    Column("wall_s", Double, nullable=False),
+    Column("started_at", DateTime(timezone=True), nullable=False),
+    Column("finished_at", DateTime(timezone=True), nullable=False),
+    Column("record_hash", LargeBinary, ForeignKey("records.record_hash"), nullable=False),
+    _stored_at(),
+    UniqueConstraint("record_hash"),
+    ForeignKeyConstraint(["race_id", "agent"], ["race_agents.race_id", "race_agents.label"]),
+    ForeignKeyConstraint(
+        ["race_id", "problem_id"], ["race_problems.race_id", "race_problems.problem_id"]
+    ),
+    Index(None, "race_id", "agent", "problem_id"),
+)
+"""Attempts. `closed` is false when the host, the provider or the arena failed: such a
+problem has no outcome yet, and `success` is NULL."""
+
+APPEND_ONLY = (races, agent_sources, race_agents, race_problems, records, runs)

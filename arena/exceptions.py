@@ -1,0 +1,59 @@
+"""Errors of the arena room. Codes are stable: records hold them."""
+
+from __future__ import annotations
+
+from scoring.exceptions import ArenaError, ErrorInfo, Fault
+
+__all__ = [
+    "ArenaError",
+    "DatabaseError",
+    "DatabaseUnreachableError",
+    "ErrorInfo",
+    "Fault",
+    "OtherInputsError",
+    "RaceError",
+    "SettingsError",
+    "SpoolError",
+]
+
+
+class SettingsError(ArenaError):
+    """A setting that cannot be used."""
+
+    code = "arena.bad_setting"
+    fault = Fault.CALLER
+
+
+class DatabaseError(ArenaError):
+    """A database that refuses what was asked: wrong address, wrong schema, no such role."""
+
+    code = "database.refused"
+    fault = Fault.PLATFORM
+
+
+class DatabaseUnreachableError(DatabaseError):
+    """A database that does not answer now and may answer later."""
+
+    code = "database.unreachable"
+    fault = Fault.PLATFORM
+
+
+class SpoolError(ArenaError):
+    """Results on disk that cannot be read or written."""
+
+    code = "spool.failed"
+    fault = Fault.VALIDATOR
+
+
+class RaceError(ArenaError):
+    """A race that cannot start, or did not complete."""
+
+    code = "race.failed"
+    fault = Fault.CALLER
+
+
+class OtherInputsError(RaceError):
+    """A race directory that was begun with other agents, problems or settings."""
+
+    code = "race.other_inputs"
+    fault = Fault.CALLER

@@ -84,3 +84,10 @@ class ProblemError(ArenaError):
 
     code = "scoring.bad_problem"
     fault = Fault.CALLER
+
+
+class ScoringError(ArenaError):
+    """A value that no score can be made of: NaN quality, shares that are no shares."""
+
+    code = "scoring.bad_value"
+    fault = Fault.CALLER

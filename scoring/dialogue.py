@@ -1,0 +1,183 @@
+"""Reading of what an agent returned and did: steps, calls, recommendations.
+
+The dialogue is untrusted. Every function here is total: any JSON value, however
+malformed, large or deep, gives an answer and never an exception. Part of scoring: no I/O.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+RECOMMEND = "recommend_product"
+TERMINATE = "terminate"
+
+MAX_IDS = 1000
+"""Distinct ids that are read of one recommendation; more can only be a mistake."""
+MAX_ID_LENGTH = 256
+"""Longer pieces are cut and marked: they can be no product's id, and records hold them."""
+
+_TAG = re.compile("</?(?:think|tool_call|response)>")
+_PIECE = re.compile("[^,]*(?:,|$)")
+
+
+@dataclass(frozen=True, slots=True)
+class Recommendation:
+    """One `recommend_product` call: the ids, in the order asked, without repetitions."""
+
+    ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Termination:
+    """One `terminate` call."""
+
+    success: bool
+
+
+Action: TypeAlias = Recommendation | Termination
+"""A call that decides the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of a dialogue, as far as rules look at it.
+
+    `well_formed` is upstream's format rule; `timed` says that the step carries a
+    positive timestamp.
+    """
+
+    actions: tuple[Action, ...]
+    terminates: bool
+    well_formed: bool
+    timed: bool
+
+
+def read_steps(dialogue: object) -> tuple[Step, ...]:
+    """The steps of a dialogue. Anything but a list has none; a broken step is an empty one."""
+    if not isinstance(dialogue, list | tuple):
+        return ()
+    return tuple(_step(item) for item in dialogue)
+
+
+def read_recommendation(product_ids: object) -> Recommendation:
+    """Read the argument of `recommend_product`.
+
+    Split on commas, stripped, repetitions dropped in order (upstream). An empty piece
+    keeps its place, since position i answers reward i, but not at the end. What is not
+    text recommends nothing.
+    """
+    if not isinstance(product_ids, str):
+        return Recommendation(())
+    distinct: dict[str, None] = {}
+    for match in _PIECE.finditer(product_ids):
+        distinct[_identifier(match.group().rstrip(","))] = None
+        if len(distinct) >= MAX_IDS or match.end() == len(product_ids):
+            break
+    # Repetitions are gone, so at most one empty piece stands at the end.
+    ids = list(distinct)
+    if ids and not ids[-1]:
+        ids.pop()
+    return Recommendation(tuple(ids))
+
+
+def read_termination(status: object) -> Termination:
+    """Read the argument of `terminate`: exactly `success`, or it is none."""
+    return Termination(isinstance(status, str) and status == "success")
+
+
+def action_of(name: object, arguments: object) -> Action | None:
+    """The deciding action that a tool call is, or None for any other call."""
+    if not isinstance(name, str) or name not in (RECOMMEND, TERMINATE):
+        return None
+    fields: Mapping[object, object] = arguments if isinstance(arguments, Mapping) else {}
+    if name == RECOMMEND:
+        return read_recommendation(fields.get("product_ids"))
+    return read_termination(fields.get("status"))
+
+
+def _identifier(piece: str) -> str:
+    text = piece.strip()
+    if len(text) > MAX_ID_LENGTH:
+        text = text[:MAX_ID_LENGTH] + "…"
+    if text.isascii() and "\0" not in text:
+        return text
+    # Records are UTF-8 and stored in Postgres: no lone surrogates, no NUL.
+    return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "�")
+
+
+def _step(value: object) -> Step:
+    step = value if isinstance(value, dict) else {}
+    completion = step.get("completion")
+    message = completion.get("message") if isinstance(completion, dict) else None
+    extra = step.get("extra_info")
+    timestamp = extra.get("timestamp") if isinstance(extra, dict) else None
+    fields = message if isinstance(message, dict) else {}
+    listed = fields.get("tool_call")
+    calls = [c for c in listed if isinstance(c, dict)] if isinstance(listed, list | tuple) else []
+    found = (action_of(call.get("name"), call.get("parameters")) for call in calls)
+    actions = tuple(action for action in found if action is not None)
+    return Step(
+        actions=actions,
+        terminates=any(isinstance(action, Termination) for action in actions),
+        well_formed=_well_formed(fields.get("think"), listed, fields.get("response")),
+        timed=_positive(timestamp),
+    )
+
+
+def _positive(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return value > 0 and not (isinstance(value, float) and math.isinf(value))
+
+
+def _well_formed(think: object, calls: object, response: object) -> bool:
+    """Upstream's format rule on the text form of a step.
+
+    The text is the present roles, each in one pair of tags, in a fixed order; so it is
+    well formed exactly when think is there, a call or a response is there, the calls are
+    a list of {name: text, parameters: object}, and no role's own text holds a tag.
+    Tool results are not the agent's words and are not looked at.
+    """
+    if not isinstance(think, str) or not think or not (calls or response):
+        return False
+    if response is not None and not isinstance(response, str):
+        return False
+    if _TAG.search(think) or (response and _TAG.search(response)):
+        return False
+    if calls is None:
+        return True
+    if not isinstance(calls, list | tuple):
+        return False
+    return all(_call_well_formed(call) for call in calls)
+
+
+def _call_well_formed(call: object) -> bool:
+    if not isinstance(call, dict):
+        return False
+    name, parameters = call.get("name"), call.get("parameters")
+    if not isinstance(name, str) or not isinstance(parameters, dict):
+        return False
+    return not _TAG.search(name) and not any(_TAG.search(text) for text in _texts(parameters))
+
+
+def _texts(value: object) -> Iterable[str]:
+    """All texts in a JSON value, keys included. Without recursion: depth is the agent's."""
+    waiting: list[object] = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            yield item
+        elif isinstance(item, dict):
+            waiting.extend(item.keys())
+            waiting.extend(item.values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(item)
+
+
+def deciding(steps: Iterable[Step]) -> tuple[tuple[int, Action], ...]:
+    """The deciding actions of a dialogue with the number of their step, in order."""
+    return tuple((i, action) for i, step in enumerate(steps) for action in step.actions)

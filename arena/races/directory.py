@@ -1,0 +1,139 @@
+"""A race's directory: what it was begun with, and its results.
+
+`race.json` is written once, whole, before the first run; the spool beside it grows. A
+lock that the kernel drops with its process keeps two processes out of one race.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, cast
+
+from arena.exceptions import OtherInputsError, RaceError
+from arena.races.inputs import RaceInputs, differences, fingerprint
+from arena.records.store import RaceEntry
+from arena.runs.canonical import canonical
+from arena.runs.spool import FILE_NAME
+from scoring.types import JsonObject
+
+MANIFEST = "race.json"
+LOCK = ".lock"
+
+
+@dataclass(frozen=True, slots=True)
+class RaceDirectory:
+    """An open race directory. `resumed` says that it was begun before."""
+
+    path: Path
+    race_id: str
+    created_at: datetime
+    inputs: JsonObject
+    resumed: bool
+    _lock: IO[bytes]
+
+    def close(self) -> None:
+        """Let another process in."""
+        self._lock.close()
+
+    def entry(self, inputs: RaceInputs) -> RaceEntry:
+        """The race as the database stores it."""
+        return RaceEntry(
+            race_id=self.race_id,
+            phase="race",
+            created_at=self.created_at,
+            fingerprint=fingerprint(self.inputs),
+            inputs=self.inputs,
+            agents=tuple((agent.ref, agent.source) for agent in inputs.agents),
+            problems=inputs.problem_refs(),
+        )
+
+
+def fresh_name(now: datetime) -> str:
+    """An id for a race: its time, and what tells two of one second apart."""
+    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def open_directory(path: Path, inputs: RaceInputs) -> RaceDirectory:
+    """Begin a race in `path`, or go on with the one begun there.
+
+    Raises OtherInputsError naming what differs, and RaceError when the directory holds
+    something else or another process races in it.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = _lock(path)
+        try:
+            return _begin_or_go_on(path, inputs, lock)
+        except BaseException:
+            lock.close()
+            raise
+    except OSError as error:
+        raise RaceError(f"{path}: {error.strerror}") from error
+
+
+def _begin_or_go_on(path: Path, inputs: RaceInputs, lock: IO[bytes]) -> RaceDirectory:
+    now = inputs.to_json()
+    manifest = path / MANIFEST
+    if not manifest.exists():
+        strangers = {p.name for p in path.iterdir()} - {LOCK, MANIFEST + ".new"}
+        if strangers:
+            raise RaceError(
+                f"{path} is no race's directory and is not empty (it has {min(strangers)})",
+                remedy="give --out a new directory",
+            )
+        created = datetime.now(UTC)
+        race_id = fresh_name(created)
+        _write(manifest, {"race_id": race_id, "created_at": created.isoformat(), "inputs": now})
+        return RaceDirectory(path, race_id, created, now, resumed=False, _lock=lock)
+    race_id, created, begun = _read(manifest)
+    if found := differences(begun, now):
+        raise OtherInputsError(
+            f"{path} was begun with other inputs: {'; '.join(found)}",
+            remedy="give the same inputs, or --out a new directory",
+        )
+    return RaceDirectory(path, race_id, created, begun, resumed=True, _lock=lock)
+
+
+def _lock(path: Path) -> IO[bytes]:
+    file = (path / LOCK).open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise RaceError(
+            f"another process races in {path}", remedy="wait for it, or give another --out"
+        ) from None
+    return file
+
+
+def _write(target: Path, value: JsonObject) -> None:
+    """Whole or not at all, whenever the process or the machine dies."""
+    new = target.with_name(target.name + ".new")
+    with new.open("wb") as file:
+        file.write(canonical(value) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(target)
+    directory = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+def _read(manifest: Path) -> tuple[str, datetime, JsonObject]:
+    try:
+        value = json.loads(manifest.read_bytes())
+        inputs = cast("JsonObject", value["inputs"])
+        return str(value["race_id"]), datetime.fromisoformat(value["created_at"]), inputs
+    except (ValueError, KeyError, TypeError) as error:
+        raise RaceError(
+            f"{manifest} cannot be read; the results are in {FILE_NAME} beside it",
+            remedy="give --out a new directory",
+        ) from error

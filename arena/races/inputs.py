@@ -1,0 +1,209 @@
+"""What a race is run on: agents, problems, and everything that can change a result.
+
+The inputs are written down before the first run. Going on with a race needs the same
+ones: results under two sets of inputs cannot stand in one table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import cast
+
+from arena.exceptions import RaceError
+from arena.runs.canonical import canonical, ijson
+from arena.runs.record import AgentRef, ProblemRef
+from sandbox.gateway.interface import GatewayLimits
+from sandbox.isolation.interface import SandboxLimits
+from scoring.types import Json, JsonObject, Problem
+
+INPUTS_SCHEMA = 1
+MAX_SOURCE_BYTES = 10 << 20
+"""No agent's file is larger."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaceAgent:
+    """An agent that races: who it is, and its file's bytes."""
+
+    ref: AgentRef
+    source: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite as the race read it. `content_hash` is the SHA-256 of the file."""
+
+    name: str
+    content_hash: str
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RaceInputs:
+    """Everything that decides the results of a race."""
+
+    agents: tuple[RaceAgent, ...]
+    suites: tuple[Suite, ...]
+    problems: tuple[Problem, ...]
+    """Those drawn from the suites, in order: the denominator."""
+    catalog_hash: str
+    catalog_engine: str
+    scoring_version: str
+    model_server: str
+    """`stand-in`, or the address of the model server."""
+    model: str | None
+    sandbox_limits: SandboxLimits
+    gateway_limits: GatewayLimits
+
+    def to_json(self) -> JsonObject:
+        """The JSON object that is compared, stored and hashed."""
+        return {
+            "schema": INPUTS_SCHEMA,
+            "agents": [
+                {"label": a.ref.label, "name": a.ref.name, "source": a.ref.source_hash}
+                for a in self.agents
+            ],
+            "suites": [{"name": s.name, "content": s.content_hash} for s in self.suites],
+            "problems": [p.problem_id for p in self.problems],
+            "catalogue": {"content": self.catalog_hash, "engine": self.catalog_engine},
+            "scoring": self.scoring_version,
+            "model": {"server": self.model_server, "name": self.model},
+            "limits": {
+                "sandbox": cast("JsonObject", asdict(self.sandbox_limits)),
+                "gateway": cast("JsonObject", asdict(self.gateway_limits)),
+            },
+        }
+
+    def problem_refs(self) -> tuple[ProblemRef, ...]:
+        """The problems as records name them."""
+        return tuple(
+            ProblemRef(p.problem_id, p.bucket.value, p.cluster, p.pool) for p in self.problems
+        )
+
+
+def fingerprint(inputs: JsonObject) -> str:
+    """SHA-256 of the canonical inputs, lower-case hex."""
+    return hashlib.sha256(canonical(inputs)).hexdigest()
+
+
+def differences(begun: JsonObject, now: JsonObject) -> list[str]:
+    """What differs between two inputs, one short phrase each; empty when they agree.
+
+    A suite's name may differ: its content counts.
+    """
+    # As read back from disk, where a float without a fraction is an integer.
+    old, new = cast("JsonObject", ijson(begun)), cast("JsonObject", ijson(now))
+    found: list[str] = []
+    if old.get("schema") != new["schema"]:
+        return [f"the format of its inputs ({old.get('schema')!r}, now {new['schema']!r})"]
+    found += _agent_differences(_objects(old["agents"]), _objects(new["agents"]))
+    if [s["content"] for s in _objects(old["suites"])] != [
+        s["content"] for s in _objects(new["suites"])
+    ]:
+        found.append("the suites' content")
+    elif old["problems"] != new["problems"]:
+        found.append(f"the problems ({_length(old)}, now {_length(new)})")
+    found += _changed(old, new, "catalogue", "content", "the catalogue's content")
+    found += _changed(old, new, "catalogue", "engine", "the search engine")
+    if old["scoring"] != new["scoring"]:
+        found.append(f"the scoring ({old['scoring']}, now {new['scoring']})")
+    found += _changed(old, new, "model", "server", "the model server")
+    found += _changed(old, new, "model", "name", "the model")
+    found += _changed(old, new, "limits", "sandbox", "the sandbox's limits", show=False)
+    found += _changed(old, new, "limits", "gateway", "the gateway's limits", show=False)
+    return found
+
+
+def read_agents(names: Sequence[str], shipped: Mapping[str, Path]) -> tuple[RaceAgent, ...]:
+    """The agents a person named: a shipped name, or a file.
+
+    Raises RaceError for a file that is not there or cannot be an agent. Labels are made
+    distinct: `react`, `react-2`, ...
+    """
+    agents: list[RaceAgent] = []
+    labels: set[str] = set()
+    for name in names:
+        path = shipped.get(name) or Path(name)
+        source = _source(name, path, shipped)
+        label = _distinct(name if name in shipped else path.stem, labels)
+        labels.add(label)
+        digest = hashlib.sha256(source).hexdigest()
+        agents.append(RaceAgent(AgentRef(label, cast("str", ijson(path.name)), digest), source))
+    return tuple(agents)
+
+
+def draw(suites: Iterable[Suite], limit: int | None) -> tuple[Problem, ...]:
+    """The problems of all suites in order, the first `limit` of each when it is given.
+
+    Raises RaceError when one id stands in two places: one problem would count twice.
+    """
+    seen: dict[str, str] = {}
+    drawn: list[Problem] = []
+    for suite in suites:
+        for problem in suite.problems[:limit]:
+            if problem.problem_id in seen:
+                raise RaceError(
+                    f"problem {problem.problem_id} of {suite.name} also stands in"
+                    f" {seen[problem.problem_id]}",
+                    remedy="give each suite once",
+                )
+            seen[problem.problem_id] = suite.name
+            drawn.append(problem)
+    if not drawn:
+        raise RaceError("there is no problem to race on", remedy="give a suite with problems")
+    return tuple(drawn)
+
+
+def _source(name: str, path: Path, shipped: Mapping[str, Path]) -> bytes:
+    try:
+        source = path.read_bytes()
+    except OSError as error:
+        raise RaceError(
+            f"agent {name}: {error.strerror}",
+            remedy=f"give a Python file, or one of {', '.join(shipped)}" if shipped else None,
+        ) from error
+    if len(source) > MAX_SOURCE_BYTES:
+        raise RaceError(f"agent {name}: {len(source)} bytes, at most {MAX_SOURCE_BYTES} are taken")
+    return source
+
+
+def _distinct(name: str, taken: set[str]) -> str:
+    base = "".join(c if c.isprintable() else "_" for c in str(ijson(name)))[:100] or "agent"
+    label, number = base, 2
+    while label in taken:
+        label, number = f"{base}-{number}", number + 1
+    return label
+
+
+def _agent_differences(old: list[JsonObject], new: list[JsonObject]) -> list[str]:
+    before = {str(a["label"]): a["source"] for a in old}
+    now = {str(a["label"]): a["source"] for a in new}
+    changed = [f"agent {x} (its file changed)" for x in before if x in now and before[x] != now[x]]
+    gone = [f"agent {x} (not given now)" for x in before if x not in now]
+    added = [f"agent {x} (new)" for x in now if x not in before]
+    return changed + gone + added
+
+
+def _changed(
+    old: JsonObject, new: JsonObject, group: str, key: str, what: str, *, show: bool = True
+) -> list[str]:
+    before, now = cast("JsonObject", old[group])[key], cast("JsonObject", new[group])[key]
+    if before == now:
+        return []
+    return [f"{what} ({_short(before)}, now {_short(now)})" if show else what]
+
+
+def _short(value: Json) -> str:
+    text = "none" if value is None else str(value)
+    return text if len(text) <= 60 else text[:12] + "…"
+
+
+def _objects(value: Json) -> list[JsonObject]:
+    return cast("list[JsonObject]", value)
+
+
+def _length(inputs: JsonObject) -> int:
+    return len(cast("list[Json]", inputs["problems"]))

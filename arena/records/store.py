@@ -1,0 +1,200 @@
+"""Records in Postgres. Writing the same thing twice changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import cast
+
+import zstandard
+from sqlalchemy import bindparam, select
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
+
+from arena.db import schema
+from arena.exceptions import DatabaseError
+from arena.runs.canonical import ijson
+from arena.runs.record import RECORD_SCHEMA, AgentRef, EncodedRecord, ProblemRef, RunSummary
+from scoring.types import JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RaceEntry:
+    """A race as it is stored: who, what, under which inputs."""
+
+    race_id: str
+    phase: str
+    created_at: datetime
+    fingerprint: str
+    inputs: JsonObject
+    agents: tuple[tuple[AgentRef, bytes], ...]
+    """Each with its source."""
+    problems: tuple[ProblemRef, ...]
+
+
+class RecordStore:
+    """The append-only tables behind typed calls. Driver errors pass through."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def register(self, race: RaceEntry) -> None:
+        """Store the race before its first record. Again is fine, with the same inputs.
+
+        Raises DatabaseError when the id is taken by a race with other inputs.
+        """
+        async with self._engine.begin() as connection:
+            await connection.execute(
+                insert(schema.races)
+                .values(
+                    race_id=race.race_id,
+                    phase=race.phase,
+                    created_at=race.created_at,
+                    fingerprint=bytes.fromhex(race.fingerprint),
+                    inputs=_without_nul(race.inputs),
+                )
+                .on_conflict_do_nothing()
+            )
+            stored = await connection.scalar(
+                select(schema.races.c.fingerprint).where(schema.races.c.race_id == race.race_id)
+            )
+            if stored != bytes.fromhex(race.fingerprint):
+                raise DatabaseError(f"the database has another race with the id {race.race_id}")
+            await _insert_agents(connection, race)
+            await _insert_problems(connection, race)
+
+    async def stored_runs(self, race_id: str) -> set[str]:
+        """Ids of the runs of this race that are in the database."""
+        async with self._engine.connect() as connection:
+            rows = await connection.scalars(
+                select(schema.runs.c.run_id).where(schema.runs.c.race_id == race_id)
+            )
+            return set(rows)
+
+    async def put(self, records: Sequence[EncodedRecord]) -> None:
+        """Store records in one transaction; those that are there already stay.
+
+        Raises DatabaseError when a run id is there with another record.
+        """
+        if not records:
+            return
+        run_rows = [_run_row(record) for record in records]
+        async with self._engine.begin() as connection:
+            await connection.execute(
+                insert(schema.records).on_conflict_do_nothing(),
+                [_record_row(record) for record in records],
+            )
+            await connection.execute(insert(schema.runs).on_conflict_do_nothing(), run_rows)
+            await _refuse_rewriting(connection, run_rows)
+
+    async def record(self, run_id: str) -> EncodedRecord | None:
+        """The record of a run, byte for byte as it was made."""
+        query = (
+            select(schema.records.c.content)
+            .join(schema.runs, schema.runs.c.record_hash == schema.records.c.record_hash)
+            .where(schema.runs.c.run_id == run_id)
+        )
+        async with self._engine.connect() as connection:
+            content = await connection.scalar(query)
+        return None if content is None else EncodedRecord(zstandard.decompress(content))
+
+
+async def _insert_agents(connection: AsyncConnection, race: RaceEntry) -> None:
+    compress = zstandard.ZstdCompressor(level=9).compress
+    sources = {agent.source_hash: source for agent, source in race.agents}
+    await connection.execute(
+        insert(schema.agent_sources).on_conflict_do_nothing(),
+        [
+            {"source_hash": bytes.fromhex(digest), "source": compress(source)}
+            for digest, source in sorted(sources.items())
+        ],
+    )
+    await connection.execute(
+        insert(schema.race_agents).on_conflict_do_nothing(),
+        [
+            {
+                "race_id": race.race_id,
+                "label": agent.label,
+                "position": position,
+                "name": agent.name,
+                "source_hash": bytes.fromhex(agent.source_hash),
+            }
+            for position, (agent, _) in enumerate(race.agents)
+        ],
+    )
+
+
+async def _insert_problems(connection: AsyncConnection, race: RaceEntry) -> None:
+    await connection.execute(
+        insert(schema.race_problems).on_conflict_do_nothing(),
+        [
+            {
+                "race_id": race.race_id,
+                "problem_id": problem.problem_id,
+                "position": position,
+                "bucket": problem.bucket,
+                "pool": problem.pool,
+                "cluster": problem.cluster,
+            }
+            for position, problem in enumerate(race.problems)
+        ],
+    )
+
+
+async def _refuse_rewriting(connection: AsyncConnection, run_rows: list[dict[str, object]]) -> None:
+    query = select(schema.runs.c.run_id, schema.runs.c.record_hash).where(
+        schema.runs.c.run_id.in_(bindparam("ids", expanding=True))
+    )
+    rows = await connection.execute(query, {"ids": [row["run_id"] for row in run_rows]})
+    stored = {row.run_id: row.record_hash for row in rows}
+    for row in run_rows:
+        if stored.get(cast("str", row["run_id"])) != row["record_hash"]:
+            raise DatabaseError(f"run {row['run_id']} is stored with another record")
+
+
+def _record_row(record: EncodedRecord) -> dict[str, object]:
+    return {
+        "record_hash": bytes.fromhex(record.hash),
+        "schema_version": RECORD_SCHEMA,
+        "size": len(record.content),
+        "content": zstandard.ZstdCompressor(level=6).compress(record.content),
+    }
+
+
+def _run_row(record: EncodedRecord) -> dict[str, object]:
+    summary = RunSummary.of(record.value)
+    timing = cast("dict[str, str]", record.value["timing"])
+    failure = summary.failure
+    return {
+        "run_id": summary.run_id,
+        "race_id": record.value["race_id"],
+        "agent": summary.agent,
+        "problem_id": summary.problem_id,
+        "attempt": summary.attempt,
+        "closed": summary.closed,
+        "success": summary.success if summary.closed else None,
+        "success_upstream": summary.success_upstream if summary.closed else None,
+        "axis": summary.axis,
+        "failure_code": failure.code if failure else None,
+        "failure_fault": failure.fault.value if failure else None,
+        "wall_s": summary.wall_s,
+        "started_at": datetime.fromisoformat(timing["started_at"]),
+        "finished_at": datetime.fromisoformat(timing["finished_at"]),
+        "record_hash": bytes.fromhex(record.hash),
+    }
+
+
+def _without_nul(inputs: JsonObject) -> object:
+    """Inputs name files and models; JSONB takes neither NUL nor lone surrogates."""
+
+    def clean(value: object) -> object:
+        if isinstance(value, str):
+            return value.replace("\0", "�")
+        if isinstance(value, list):
+            return [clean(item) for item in value]
+        if isinstance(value, dict):
+            return {clean(key): clean(item) for key, item in value.items()}
+        return value
+
+    return clean(ijson(inputs))

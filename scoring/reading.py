@@ -23,6 +23,7 @@ VOUCHER_INCOMPLETE = "problem.voucher_incomplete"
 _VOUCHER_TYPES = ("platform", "shop")
 _DISCOUNT_TYPES = ("fixed", "percentage")
 _BAND_SIDES = {"between": (True, True), "greater than": (True, False), "less than": (False, True)}
+MAX_ID_LENGTH = 128
 _SHOWN = 60
 
 
@@ -72,6 +73,8 @@ def read_problem(value: object, *, problem_id: str | None = None) -> Problem:
     identity = problem_id if given is None else _id(item, "problem_id", "problem")
     if identity is None:
         raise ProblemError("problem_id is missing", code=MISSING_FIELD)
+    if len(identity) > MAX_ID_LENGTH or not all(map(str.isprintable, identity)):
+        raise _bad("problem_id", f"at most {MAX_ID_LENGTH} printable characters", identity)
     bucket = bucket_of(item)
     return Problem(
         problem_id=identity,

@@ -22,14 +22,18 @@ DEFAULT_BASE = "python:3.11-slim"
 LABEL_PYTHON = "io.sn15-arena.python"
 LABEL_BASE = "io.sn15-arena.base"
 LABEL_REQUESTS = "io.sn15-arena.requests"
-BUILD = "make image (or, without an image registry: make image BASE=local)"
+BUILD = "make image (without a registry: sudo bash .ci/make-base.sh, then make image BASE=…)"
+LIBRARIES_FOLDER = "/opt/arena/libraries"
+UNPACK = "/opt/arena/unpack.py"
+SANDBOX_FOLDER = "/sandbox"
+"""Paths inside the image; `image/` holds the other side of them."""
 
 LIBRARIES = ("requests", "urllib3", "idna", "certifi", "charset-normalizer")
 """`requests` and what it needs: all that an agent can import besides the standard
 library and the agent kit."""
 
 _SOURCE = Path(__file__).parent / "image"
-_RECIPE = ("Dockerfile", "prepare.py")
+_RECIPE = ("Dockerfile", "prepare.py", "unpack.py")
 
 
 def library_files() -> Iterator[tuple[PurePosixPath, Path]]:

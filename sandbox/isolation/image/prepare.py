@@ -1,8 +1,8 @@
 """Run once, while the sandbox image is built, by the interpreter that agents will get.
 
-Puts the pinned libraries where that interpreter looks for them, takes away whatever
-else can be imported, compiles everything (the root is read-only later) and clears
-set-user-id bits.
+Takes away whatever can be imported besides the standard library and the pinned
+libraries, makes those known to the interpreter, compiles everything (the root is
+read-only later), gives sandboxes a folder to unpack into, and clears set-user-id bits.
 """
 
 import compileall
@@ -14,7 +14,8 @@ import sys
 import sysconfig
 from pathlib import Path
 
-HERE = Path("/tmp/image")  # noqa: S108 - a path of the image being built
+LIBRARIES = Path("/opt/arena/libraries")
+SANDBOX = Path("/sandbox")
 OLDEST = (3, 11)
 
 
@@ -26,12 +27,13 @@ def main() -> None:
     for folder in folders:
         if folder.is_dir():
             empty(folder)
-    target = folders[0]
-    target.mkdir(parents=True, exist_ok=True)
-    shutil.copytree(HERE / "libraries", target, dirs_exist_ok=True)
-    compile_all(Path(sysconfig.get_path("stdlib")), target)
+    folders[0].mkdir(parents=True, exist_ok=True)
+    (folders[0] / "arena.pth").write_text(f"{LIBRARIES}\n", encoding="ascii")
+    compile_all(Path(sysconfig.get_path("stdlib")), LIBRARIES)
+    SANDBOX.mkdir()
     clear_setuid(Path("/"))
-    shutil.rmtree(HERE)
+    Path(__file__).unlink()
+    sys.path.append(str(LIBRARIES))
     import requests  # the proof that it works without what was left out
 
     print(f"Python {sys.version.split()[0]}, requests {requests.__version__}")

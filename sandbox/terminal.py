@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 
@@ -51,7 +50,9 @@ def one_line_errors(*, debug: bool = False) -> Iterator[None]:
     except ArenaError as error:
         if debug:
             raise
-        console.print(f"[bold red]error[/] {plain(error.code)}: {plain(error.message, 2000)}")
+        shown = f"[bold red]error[/] {plain(error.code)}: {plain(error.message, 2000)}"
+        console.print(shown, soft_wrap=True)
         if error.remedy:
-            console.print(f"  to mend it: {plain(error.remedy)}")
-        raise typer.Exit(1) from None
+            console.print(f"  to mend it: {plain(error.remedy)}", soft_wrap=True)
+        # Not typer.Exit: this may stand around typer, where nothing would catch that.
+        raise SystemExit(1) from None

@@ -5,7 +5,9 @@ from __future__ import annotations
 from scoring.exceptions import ArenaError, ErrorInfo, Fault
 
 __all__ = [
+    "AgentFileError",
     "ArenaError",
+    "ConformanceError",
     "DatabaseError",
     "DatabaseUnreachableError",
     "ErrorInfo",
@@ -56,4 +58,18 @@ class OtherInputsError(RaceError):
     """A race directory that was begun with other agents, problems or settings."""
 
     code = "race.other_inputs"
+    fault = Fault.CALLER
+
+
+class AgentFileError(ArenaError):
+    """An agent's file that cannot be read."""
+
+    code = "arena.bad_agent_file"
+    fault = Fault.CALLER
+
+
+class ConformanceError(ArenaError):
+    """Vector files that cannot be judged: broken, of no known kind, or wanting a catalogue."""
+
+    code = "conformance.bad_vectors"
     fault = Fault.CALLER

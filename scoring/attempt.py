@@ -52,12 +52,11 @@ def read_attempt(
     steps = read_steps(dialogue)
     told = deciding(steps)
     seen = tuple(enumerate(actions))
-    recommended = [a for _, a in seen if isinstance(a, Recommendation)] or [
-        a for _, a in told if isinstance(a, Recommendation)
-    ]
+    at_gateway = [a.ids for _, a in seen if isinstance(a, Recommendation)]
+    in_dialogue = [a.ids if a.as_text else () for _, a in told if isinstance(a, Recommendation)]
     return Attempt(
         steps=steps,
-        ids=recommended[-1].ids if recommended else (),
+        ids=(at_gateway or in_dialogue or [()])[-1],
         ending=_ending(seen, told) if completed else Ending.RUN_FAILED,
         completed=completed,
     )

@@ -26,9 +26,14 @@ _PIECE = re.compile("[^,]*(?:,|$)")
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """One `recommend_product` call: the ids, in the order asked, without repetitions."""
+    """One `recommend_product` call: the ids, in the order asked, without repetitions.
+
+    `as_text` says that they came as one comma list. Numbers and lists of ids are taken by
+    the tool, but count for nothing in a dialogue (upstream).
+    """
 
     ids: tuple[str, ...]
+    as_text: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,26 +72,39 @@ def read_recommendation(product_ids: object) -> Recommendation:
     """Read the argument of `recommend_product`.
 
     Split on commas, stripped, repetitions dropped in order (upstream). An empty piece
-    keeps its place, since position i answers reward i, but not at the end. What is not
-    text recommends nothing.
+    keeps its place, since position i answers reward i, but not at the end.
     """
-    if not isinstance(product_ids, str):
-        return Recommendation(())
-    distinct: dict[str, None] = {}
-    for match in _PIECE.finditer(product_ids):
-        distinct[_identifier(match.group().rstrip(","))] = None
-        if len(distinct) >= MAX_IDS or match.end() == len(product_ids):
+    if isinstance(product_ids, str):
+        return Recommendation(_distinct(product_ids))
+    items = product_ids if isinstance(product_ids, list | tuple) else [product_ids]
+    plain = [_plain_id(item) for item in items[: MAX_IDS + 1]]
+    text = "" if None in plain else ",".join(str(item) for item in plain)
+    return Recommendation(_distinct(text), as_text=False)
+
+
+def _distinct(text: str) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for match in _PIECE.finditer(text):
+        found[_identifier(match.group().rstrip(","))] = None
+        if len(found) >= MAX_IDS or match.end() == len(text):
             break
     # Repetitions are gone, so at most one empty piece stands at the end.
-    ids = list(distinct)
+    ids = list(found)
     if ids and not ids[-1]:
         ids.pop()
-    return Recommendation(tuple(ids))
+    return tuple(ids)
+
+
+def _plain_id(item: object) -> str | None:
+    if isinstance(item, str):
+        return item
+    small = isinstance(item, int) and not isinstance(item, bool) and abs(item) < 10**18
+    return str(item) if small else None
 
 
 def read_termination(status: object) -> Termination:
-    """Read the argument of `terminate`: exactly `success`, or it is none."""
-    return Termination(isinstance(status, str) and status == "success")
+    """Read the argument of `terminate`: exactly `success`, or absent, which means it."""
+    return Termination(status is None or (isinstance(status, str) and status == "success"))
 
 
 def action_of(name: object, arguments: object) -> Action | None:

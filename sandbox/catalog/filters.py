@@ -1,0 +1,90 @@
+"""The arguments of a search, read exactly as upstream reads them. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from scoring.types import Product
+
+Item = TypeVar("Item")
+
+SERVICES = ("official", "freeShipping", "COD", "flashsale")
+"""The services that filter; the bit of each is its place. Others are ignored."""
+
+PAGE_SIZE = 10
+LAST_PAGE = 5
+
+_QUERY_SYNTAX = re.compile(r'[+\-&|!(){}\[\]^"~*?:\\/]')
+
+
+class Sort(StrEnum):
+    """Orders of the kept products; every other word keeps the order of relevance."""
+
+    PRICE_ASCENDING = "priceasc"
+    PRICE_DESCENDING = "pricedesc"
+    SOLD = "order"
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What a product must satisfy. Bounds are inclusive; `services` is a set of bits."""
+
+    shop_id: str | None
+    low: float
+    high: float
+    services: int
+
+
+def clean_query(q: str) -> str:
+    """The query without Lucene's syntax characters; each becomes a space."""
+    return _QUERY_SYNTAX.sub(" ", q)
+
+
+def read_filters(shop_id: str | None, price: str | None, service: Sequence[str]) -> Filters:
+    """An empty `shop_id` filters nothing; all known services must be there."""
+    low, high = price_range(price)
+    return Filters(shop_id or None, low, high, service_bits(service))
+
+
+def price_range(price: str | None) -> tuple[float, float]:
+    """ "lo-hi", "lo-", "-hi"; anything else is no bound at all."""
+    everything = (-math.inf, math.inf)
+    parts = (price or "").split("-")
+    if len(parts) != 2:
+        return everything
+    try:
+        low = float(parts[0]) if parts[0].strip() else -math.inf
+        high = float(parts[1]) if parts[1].strip() else math.inf
+    except ValueError:
+        return everything
+    return everything if math.isnan(low) or math.isnan(high) else (low, high)
+
+
+def service_bits(services: Sequence[str]) -> int:
+    """The known services as bits."""
+    return sum({1 << SERVICES.index(s) for s in services if s in SERVICES})
+
+
+def arrange(products: list[Product], sort: str | None) -> list[Product]:
+    """The kept products in the order asked for; equals stay in order of relevance."""
+    match sort:
+        case Sort.PRICE_ASCENDING:
+            return sorted(products, key=lambda p: p.price)
+        case Sort.PRICE_DESCENDING:
+            return sorted(products, key=lambda p: p.price, reverse=True)
+        case Sort.SOLD:
+            return sorted(products, key=lambda p: p.sold_count, reverse=True)
+        case _:
+            return products
+
+
+def one_page(items: list[Item], page: int) -> list[Item]:
+    """Ten of the kept; nothing outside pages 1 to 5."""
+    if not 1 <= page <= LAST_PAGE:
+        return []
+    return items[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]

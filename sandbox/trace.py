@@ -4,7 +4,9 @@ A conversation with a model grows by a few messages a call, and agents send all 
 it each time. The trace therefore keeps every distinct message once, in
 `Trace.messages`, and an `LlmEvent` names its prompt by indices into that table.
 
-All times are milliseconds since the session began, from a monotonic clock.
+All times are milliseconds since the session began, from a monotonic clock. Events stand
+in the order in which their answers were recorded, which is before they were sent: what
+an agent did because of an answer has started after that answer's event ended.
 """
 
 from __future__ import annotations
@@ -36,7 +38,8 @@ class LlmEvent:
     JSON (`{"index", "message": {...}, "finish_reason"}`), empty when it failed.
     `waited_ms` is the part of `elapsed_ms` that is the validator's: queue and
     provider. `server` is the operator's name for the route that answered;
-    `standin` says that a rule-based model did.
+    `standin` says that a rule-based model did. `extras` is what else the provider's
+    answer held (id, created, system_fingerprint …).
     """
 
     seq: int
@@ -53,7 +56,14 @@ class LlmEvent:
     usage: Usage | None = None
     cost_usd: float = 0.0
     error: ErrorInfo | None = None
+    extras: JsonObject = field(default_factory=dict)
     kind: Literal["llm"] = "llm"
+
+    @property
+    def empty(self) -> bool:
+        """Answered, but no choice has text or a tool call. Handed on as it was; whose
+        fault it is cannot be told, since a prompt can ask for silence."""
+        return self.error is None and not any(speaks(choice) for choice in self.choices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +108,13 @@ Event: TypeAlias = LlmEvent | ToolEvent | HttpEvent
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """All events of one run. `limits_hit` names each limit that turned a request away."""
+    """All events of one run. `limits_hit` names each limit that turned a request away,
+    `unrecorded` counts requests refused after the request limit, which are not kept."""
 
     messages: tuple[JsonObject, ...] = ()
     events: tuple[Event, ...] = ()
     limits_hit: tuple[str, ...] = field(default=())
+    unrecorded: int = 0
 
     def llm(self) -> Iterator[LlmEvent]:
         """The completions, in order."""
@@ -123,6 +135,7 @@ class Trace:
             "messages": cast("list[Json]", list(self.messages)),
             "events": [_event_to_json(e) for e in self.events],
             "limits_hit": list(self.limits_hit),
+            "unrecorded": self.unrecorded,
         }
 
     @classmethod
@@ -135,7 +148,19 @@ class Trace:
             messages=tuple(cast("list[JsonObject]", value["messages"])),
             events=tuple(_event_from_json(e) for e in events),
             limits_hit=tuple(cast("list[str]", value["limits_hit"])),
+            unrecorded=cast("int", value["unrecorded"]),
         )
+
+
+def speaks(choice: JsonObject) -> bool:
+    """Whether a choice of a completion has text or tool calls."""
+    message = choice.get("message")
+    if not isinstance(message, dict):
+        return False
+    content = message.get("content")
+    return bool(content.strip() if isinstance(content, str) else content) or bool(
+        message.get("tool_calls")
+    )
 
 
 def _event_to_json(event: Event) -> JsonObject:
@@ -165,6 +190,7 @@ def _event_to_json(event: Event) -> JsonObject:
                 "choices": list(event.choices),
                 "usage": usage,
                 "cost_usd": event.cost_usd,
+                "extras": event.extras,
             }
         case ToolEvent():
             return common | {

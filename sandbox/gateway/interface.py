@@ -21,6 +21,8 @@ class GatewayLimits:
     burst: int = 50
     body_bytes: int = 10 << 20
     total_body_bytes: int = 50 << 20
+    answer_bytes: int = 64 << 20
+    """All answers together: the trace keeps them in memory until the run ends."""
     model_calls: int = 100
     completion_tokens: int = 65_536
     cost_usd: float = 0.25

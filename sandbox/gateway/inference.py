@@ -1,0 +1,160 @@
+"""Model calls of one run: checked, budgeted, forwarded, recorded with their full answer."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+
+from sandbox import strict_json
+from sandbox.exceptions import ErrorInfo, Fault, ModelError
+from sandbox.gateway import answers
+from sandbox.gateway.http import Response
+from sandbox.gateway.limits import Budget, LimitError, Reservation
+from sandbox.gateway.recorder import Draft, Recorder
+from sandbox.models import faults
+from sandbox.models.client import Completion, ModelClient
+from sandbox.models.request import ChatRequest
+from scoring.types import Json, JsonObject
+
+_CHARS_PER_TOKEN = 4.0
+"""English text; for an estimate of what a prompt will cost before it is sent."""
+_STATUS = {
+    faults.UNKNOWN_MODEL: 404,
+    faults.TOO_LONG: 400,
+    faults.RATE_LIMITED: 503,
+    faults.TIMEOUT: 504,
+}
+
+
+class Inference:
+    """Answers `POST /inference/chat/completions` for one run."""
+
+    def __init__(self, models: ModelClient | None, budget: Budget, recorder: Recorder) -> None:
+        self._models = models
+        self._budget = budget
+        self._recorder = recorder
+
+    async def answer(self, draft: Draft, body: Json) -> Response:
+        """Answer one request body and record it."""
+        call = _Call(self._recorder, draft, body)
+        try:
+            request = ChatRequest.from_json(body)
+            routes = self._client().routes(request.model)
+            reservation = self._budget.admit_model_call(
+                max_tokens=request.max_tokens,
+                choices=request.choices,
+                prompt_usd=request.prompt_chars()
+                / _CHARS_PER_TOKEN
+                * max(route.usd_in for route in routes)
+                / 1e6,
+                token_usd=max(route.usd_out for route in routes) / 1e6,
+            )
+        except LimitError as error:
+            self._recorder.limit_hit(error.limit)
+            call.failed(429, error.info)
+            return answers.limit_response(error, close=False)
+        except ModelError as error:
+            return call.refused(error)
+        return await self._forward(call, request, reservation)
+
+    async def _forward(
+        self, call: _Call, request: ChatRequest, reservation: Reservation
+    ) -> Response:
+        completion: Completion | None = None
+        asked = self._clamped(request, reservation)
+        try:
+            with self._recorder.waited.running():
+                call.sent()
+                completion = await self._client().complete(
+                    asked, timeout_s=self._budget.limits.model_timeout_s
+                )
+        except asyncio.CancelledError:
+            call.failed(answers.STATUS_RUN_ENDED, answers.RUN_ENDED)
+            raise
+        except ModelError as error:
+            if error.fault is not Fault.AGENT:
+                self._recorder.infrastructure_error = error.info
+            return call.refused(error)
+        finally:
+            self._budget.settle(
+                reservation,
+                tokens=completion.usage.completion_tokens if completion else 0,
+                cost_usd=completion.cost_usd if completion else 0.0,
+            )
+        self._recorder.infrastructure_error = None
+        return call.answered(completion)
+
+    def _clamped(self, request: ChatRequest, reservation: Reservation) -> ChatRequest:
+        """The request with its `max_tokens` cut to what the run has left.
+
+        Where it states none, none is added: too large a number for a small model would
+        be refused by its server, and blamed on the agent.
+        """
+        asked = request.max_tokens
+        room = max(1, (self._budget.tokens_left() + reservation.tokens) // request.choices)
+        if asked is None or asked <= room:
+            return request
+        params = dict(request.params)
+        for name in ("max_tokens", "max_completion_tokens"):
+            if name in params:
+                params[name] = room
+        return ChatRequest(request.model, request.messages, params)
+
+    def _client(self) -> ModelClient:
+        if self._models is None:
+            raise ModelError(
+                "this gateway has no models", code=faults.UNKNOWN_MODEL, fault=Fault.AGENT
+            )
+        return self._models
+
+
+class _Call:
+    """One model call on its way into the trace."""
+
+    def __init__(self, recorder: Recorder, draft: Draft, body: Json) -> None:
+        self._recorder = recorder
+        self._draft = draft
+        self._sent_ms: float | None = None
+        self._params: JsonObject = dict(body) if isinstance(body, dict) else {}
+        self._prompt: tuple[int, ...] = ()
+        messages = self._params.get("messages")
+        if isinstance(messages, list) and all(isinstance(m, dict) for m in messages):
+            self._prompt = recorder.intern(cast("list[JsonObject]", messages))
+            del self._params["messages"]
+
+    def sent(self) -> None:
+        """From here on the validator's queue and the provider take the time."""
+        self._sent_ms = self._recorder.now_ms()
+
+    def failed(self, status: int, error: ErrorInfo) -> None:
+        """Record a call without an answer."""
+        self._draft.llm(
+            self._prompt, self._params, status, waited_ms=self._waited_ms(), error=error
+        )
+
+    def refused(self, error: ModelError) -> Response:
+        """Record a failure and make its answer: 4xx for the agent's, 5xx for ours."""
+        status = _STATUS.get(error.code, 400 if error.fault is Fault.AGENT else 502)
+        self.failed(status, error.info)
+        return answers.error_response(status, error.info)
+
+    def answered(self, completion: Completion) -> Response:
+        """Record a completion as it came and hand it on."""
+        data, sent = strict_json.dump_as_sent(completion.body)
+        body = cast("JsonObject", sent)
+        self._draft.llm(
+            self._prompt,
+            self._params,
+            200,
+            waited_ms=self._waited_ms(),
+            server=completion.route.server,
+            standin=completion.route.standin,
+            choices=cast("list[JsonObject]", body["choices"]),
+            usage=completion.usage,
+            cost_usd=completion.cost_usd,
+            extras={k: v for k, v in body.items() if k not in ("choices", "usage")},
+        )
+        return Response(200, data)
+
+    def _waited_ms(self) -> float:
+        return 0.0 if self._sent_ms is None else round(self._recorder.now_ms() - self._sent_ms, 3)

@@ -1,0 +1,108 @@
+"""Providers that speak the OpenAI chat schema: OpenAI, vLLM, Chutes, the stand-in."""
+
+from __future__ import annotations
+
+import json
+from typing import cast
+
+import httpx2
+from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI
+
+from sandbox.models import faults
+from sandbox.models.faults import ProviderError
+from sandbox.models.routes import ModelRoute, with_version
+from sandbox.strict_json import harmless
+from scoring.types import Json, JsonObject
+
+
+class OpenAIWire:
+    """One route over the OpenAI wire. Retries are the client's business, not the SDK's."""
+
+    def __init__(self, route: ModelRoute) -> None:
+        self._route = route
+        self._sdk = AsyncOpenAI(
+            # The SDK wants a key; servers on loopback want none.
+            api_key=route.api_key.get_secret_value() if route.api_key else "none",
+            base_url=with_version(route.base_url) if route.base_url else None,
+            max_retries=0,
+        )
+
+    async def complete(self, body: JsonObject, timeout_s: float) -> JsonObject:
+        """Post a chat request as it is and return the answer with all its extras.
+
+        Raises ProviderError.
+        """
+        try:
+            response = await self._sdk.post(
+                "/chat/completions",
+                cast_to=httpx2.Response,
+                body=body | {"model": self._route.sent_model},
+                options={"timeout": timeout_s},
+            )
+        except APITimeoutError:
+            raise ProviderError(f"no answer in {timeout_s:.0f} s", code=faults.TIMEOUT) from None
+        except APIStatusError as error:
+            raise faults.from_status(
+                error.status_code, _said(error.body, error.message), error.response.headers
+            ) from None
+        except APIConnectionError as error:
+            cause = error.__cause__
+            raise ProviderError(
+                f"cannot reach it: {type(cause or error).__name__}", code=faults.UNREACHABLE
+            ) from None
+        except (APIError, httpx2.HTTPError) as error:
+            raise ProviderError(
+                f"the answer broke off: {type(error).__name__}", code=faults.BROKEN_ANSWER
+            ) from None
+        return read_completion(response.content)
+
+    async def models(self) -> list[str]:
+        """The names that the server lists. Raises ProviderError."""
+        try:
+            page = await self._sdk.models.list(timeout=10.0)
+        except APIError as error:
+            raise ProviderError(
+                f"cannot list its models: {error.message}", code=faults.UNREACHABLE
+            ) from None
+        return [model.id for model in page.data]
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._sdk.close()
+
+
+def read_completion(data: bytes) -> JsonObject:
+    """Check the answer of a provider and make its text harmless. Raises ProviderError."""
+    try:
+        # Models write lone surrogates and providers large numbers: mended, not refused.
+        value = harmless(cast("Json", json.loads(data)))
+    except (ValueError, RecursionError):
+        raise _broken(f"{len(data):,} bytes that are not JSON") from None
+    if not isinstance(value, dict):
+        raise _broken("no JSON object")
+    error = value.get("error")
+    if error and not value.get("choices"):
+        # Some routers report an overloaded server with status 200.
+        code = error.get("code") if isinstance(error, dict) else None
+        status = code if isinstance(code, int) and 400 <= code < 600 else 502
+        raise faults.from_status(status, _said(error, "an error with status 200"), {})
+    choices = value.get("choices")
+    if not isinstance(choices, list) or not choices:
+        raise _broken("no choices")
+    for choice in choices:
+        if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
+            raise _broken("a choice without a message")
+    return value
+
+
+def _broken(what: str) -> ProviderError:
+    return ProviderError(f"its answer has {what}", code=faults.BROKEN_ANSWER)
+
+
+def _said(body: object, otherwise: str) -> str:
+    if isinstance(body, dict):
+        message = body.get("message")
+        if isinstance(message, str):
+            return message
+        return _said(body.get("error"), otherwise)
+    return body if isinstance(body, str) and body else otherwise

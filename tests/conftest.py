@@ -1,3 +1,3 @@
 """Fixtures that every test may ask for by name."""
 
-pytest_plugins = ["tests.isolations"]
+pytest_plugins = ["tests.isolations", "tests.postgres"]

@@ -98,11 +98,13 @@ class EmbeddedPostgres:
 
 
 def _program(pid: int) -> str | None:
-    """The name of the running program `pid`, or None."""
+    """The name of the running program `pid`, or None. A zombie does not run."""
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        status = Path(f"/proc/{pid}/status").read_text()
     except OSError:
         return None
+    fields = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    return None if fields.get("State", "Z").startswith("Z") else fields["Name"]
 
 
 def _reason(error: Exception) -> str:

@@ -7,45 +7,27 @@ ones: results under two sets of inputs cannot stand in one table.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import cast
 
 from arena.exceptions import RaceError
+from arena.problems.suite import Suite, problem_to_json
+from arena.runs.agent import AgentFile
 from arena.runs.canonical import canonical, ijson
-from arena.runs.record import AgentRef, ProblemRef
+from arena.runs.record import ProblemRef
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import SandboxLimits
 from scoring.types import Json, JsonObject, Problem
 
 INPUTS_SCHEMA = 1
-MAX_SOURCE_BYTES = 10 << 20
-"""No agent's file is larger."""
-
-
-@dataclass(frozen=True, slots=True)
-class RaceAgent:
-    """An agent that races: who it is, and its file's bytes."""
-
-    ref: AgentRef
-    source: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Suite:
-    """A suite as the race read it. `content_hash` is the SHA-256 of the file."""
-
-    name: str
-    content_hash: str
-    problems: tuple[Problem, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RaceInputs:
     """Everything that decides the results of a race."""
 
-    agents: tuple[RaceAgent, ...]
+    agents: tuple[AgentFile, ...]
     suites: tuple[Suite, ...]
     problems: tuple[Problem, ...]
     """Those drawn from the suites, in order: the denominator."""
@@ -66,8 +48,11 @@ class RaceInputs:
                 {"label": a.ref.label, "name": a.ref.name, "source": a.ref.source_hash}
                 for a in self.agents
             ],
-            "suites": [{"name": s.name, "content": s.content_hash} for s in self.suites],
-            "problems": [p.problem_id for p in self.problems],
+            "suites": [suite.name for suite in self.suites],
+            "problems": {
+                "count": len(self.problems),
+                "content": content_hash(self.problems),
+            },
             "catalogue": {"content": self.catalog_hash, "engine": self.catalog_engine},
             "scoring": self.scoring_version,
             "model": {"server": self.model_server, "name": self.model},
@@ -89,10 +74,18 @@ def fingerprint(inputs: JsonObject) -> str:
     return hashlib.sha256(canonical(inputs)).hexdigest()
 
 
+def content_hash(problems: Iterable[Problem]) -> str:
+    """SHA-256 over all that is known of the problems, in order, lower-case hex."""
+    digest = hashlib.sha256()
+    for problem in problems:
+        digest.update(canonical(problem_to_json(problem)) + b"\n")
+    return digest.hexdigest()
+
+
 def differences(begun: JsonObject, now: JsonObject) -> list[str]:
     """What differs between two inputs, one short phrase each; empty when they agree.
 
-    A suite's name may differ: its content counts.
+    A suite's name may differ: its problems count.
     """
     # As read back from disk, where a float without a fraction is an integer.
     old, new = cast("JsonObject", ijson(begun)), cast("JsonObject", ijson(now))
@@ -100,12 +93,12 @@ def differences(begun: JsonObject, now: JsonObject) -> list[str]:
     if old.get("schema") != new["schema"]:
         return [f"the format of its inputs ({old.get('schema')!r}, now {new['schema']!r})"]
     found += _agent_differences(_objects(old["agents"]), _objects(new["agents"]))
-    if [s["content"] for s in _objects(old["suites"])] != [
-        s["content"] for s in _objects(new["suites"])
-    ]:
-        found.append("the suites' content")
-    elif old["problems"] != new["problems"]:
-        found.append(f"the problems ({_length(old)}, now {_length(new)})")
+    if old["problems"] != new["problems"]:
+        counts = [cast("JsonObject", x["problems"])["count"] for x in (old, new)]
+        same = counts[0] == counts[1]
+        found.append(
+            "the problems' content" if same else "the problems ({}, now {})".format(*counts)
+        )
     found += _changed(old, new, "catalogue", "content", "the catalogue's content")
     found += _changed(old, new, "catalogue", "engine", "the search engine")
     if old["scoring"] != new["scoring"]:
@@ -115,24 +108,6 @@ def differences(begun: JsonObject, now: JsonObject) -> list[str]:
     found += _changed(old, new, "limits", "sandbox", "the sandbox's limits", show=False)
     found += _changed(old, new, "limits", "gateway", "the gateway's limits", show=False)
     return found
-
-
-def read_agents(names: Sequence[str], shipped: Mapping[str, Path]) -> tuple[RaceAgent, ...]:
-    """The agents a person named: a shipped name, or a file.
-
-    Raises RaceError for a file that is not there or cannot be an agent. Labels are made
-    distinct: `react`, `react-2`, ...
-    """
-    agents: list[RaceAgent] = []
-    labels: set[str] = set()
-    for name in names:
-        path = shipped.get(name) or Path(name)
-        source = _source(name, path, shipped)
-        label = _distinct(name if name in shipped else path.stem, labels)
-        labels.add(label)
-        digest = hashlib.sha256(source).hexdigest()
-        agents.append(RaceAgent(AgentRef(label, cast("str", ijson(path.name)), digest), source))
-    return tuple(agents)
 
 
 def draw(suites: Iterable[Suite], limit: int | None) -> tuple[Problem, ...]:
@@ -155,27 +130,6 @@ def draw(suites: Iterable[Suite], limit: int | None) -> tuple[Problem, ...]:
     if not drawn:
         raise RaceError("there is no problem to race on", remedy="give a suite with problems")
     return tuple(drawn)
-
-
-def _source(name: str, path: Path, shipped: Mapping[str, Path]) -> bytes:
-    try:
-        source = path.read_bytes()
-    except OSError as error:
-        raise RaceError(
-            f"agent {name}: {error.strerror}",
-            remedy=f"give a Python file, or one of {', '.join(shipped)}" if shipped else None,
-        ) from error
-    if len(source) > MAX_SOURCE_BYTES:
-        raise RaceError(f"agent {name}: {len(source)} bytes, at most {MAX_SOURCE_BYTES} are taken")
-    return source
-
-
-def _distinct(name: str, taken: set[str]) -> str:
-    base = "".join(c if c.isprintable() else "_" for c in str(ijson(name)))[:100] or "agent"
-    label, number = base, 2
-    while label in taken:
-        label, number = f"{base}-{number}", number + 1
-    return label
 
 
 def _agent_differences(old: list[JsonObject], new: list[JsonObject]) -> list[str]:
@@ -203,7 +157,3 @@ def _short(value: Json) -> str:
 
 def _objects(value: Json) -> list[JsonObject]:
     return cast("list[JsonObject]", value)
-
-
-def _length(inputs: JsonObject) -> int:
-    return len(cast("list[Json]", inputs["problems"]))

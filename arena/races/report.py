@@ -7,17 +7,17 @@ None, never a number over fewer problems.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import cast
 
 from arena.races.schedule import Board
 from arena.runs.record import RunSummary
+from scoring.asr import rates
 from scoring.exceptions import Fault
+from scoring.outcome import Outcome
 from scoring.types import Bucket, JsonObject
-
-_AXES = ("title", "price", "service", "sku", "attribute", "sku_and_attribute", "shop", "budget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,22 +89,27 @@ def _rank(agent: AgentReport) -> tuple[bool, float, float, str]:
 def _agent(
     name: str, results: Sequence[RunSummary | None], buckets: Sequence[Bucket]
 ) -> AgentReport:
-    settled = [r if r is not None and r.closed else None for r in results]
     present = [r for r in results if r is not None]
+    found = rates(
+        (bucket, Outcome.from_json(r.outcome) if r and r.closed and r.outcome else None)
+        for bucket, r in zip(buckets, results, strict=True)
+    )
+    complete = found.overall.state == "complete"
     walls = [r.wall_s for r in present]
     return AgentReport(
         name=name,
-        problems=len(results),
-        open=settled.count(None),
-        asr=_rate(r and r.success for r in settled),
-        asr_upstream=_rate(r and r.success_upstream for r in settled),
-        by_bucket={
-            bucket: _bucket([r for r, b in zip(settled, buckets, strict=True) if b is bucket])
-            for bucket in Bucket
-            if bucket in buckets
+        problems=found.overall.problems,
+        open=found.overall.open,
+        asr=found.overall.asr,
+        asr_upstream=found.overall.asr_upstream,
+        by_bucket={b: BucketReport(r.problems, r.asr) for b, r in found.by_bucket.items()},
+        # Which axes a problem states is known from its outcome: an open one hides them all.
+        by_axis={
+            axis: rate.share if complete else None
+            for axis, rate in found.by_axis.items()
+            if rate.problems
         },
-        by_axis=_by_axis(settled),
-        axis_a_share=_rate(r and r.axis == "A" for r in settled),
+        axis_a_share=sum(r.axis == "A" for r in present) / len(results) if complete else None,
         failures={
             fault: sum(r.failure is not None and r.failure.fault is fault for r in present)
             for fault in (Fault.AGENT, Fault.VALIDATOR, Fault.PLATFORM)
@@ -112,30 +117,3 @@ def _agent(
         wall_s=sum(walls),
         median_wall_s=median(walls) if walls else 0.0,
     )
-
-
-def _bucket(settled: Sequence[RunSummary | None]) -> BucketReport:
-    return BucketReport(len(settled), _rate(r and r.success for r in settled))
-
-
-def _rate(successes: Iterable[bool | None]) -> float | None:
-    """The share of true ones; None as soon as one is not known."""
-    known = list(successes)
-    if any(value is None for value in known) or not known:
-        return None
-    return sum(bool(value) for value in known) / len(known)
-
-
-def _by_axis(settled: Sequence[RunSummary | None]) -> dict[str, float | None]:
-    """Which axes a problem states is known from its outcome, so an open one hides them all."""
-    axes = [
-        cast("dict[str, float | None]", r.outcome["axes"])
-        for r in settled
-        if r is not None and r.outcome is not None
-    ]
-    means: dict[str, float | None] = {}
-    for name in _AXES:
-        shares = [share for one in axes if (share := one.get(name)) is not None]
-        if shares:
-            means[name] = sum(shares) / len(shares) if None not in settled else None
-    return means

@@ -66,8 +66,12 @@ class SpoolSink:
         self._end = offset
         self._cut_torn_end()
 
-    async def put(self, record: EncodedRecord) -> SpoolEntry:
+    async def put(self, record: EncodedRecord) -> None:
         """Append a record and wait until the disk has it. Raises SpoolError."""
+        await self.append(record)
+
+    async def append(self, record: EncodedRecord) -> SpoolEntry:
+        """As `put`, and say where it lies."""
         return await asyncio.shield(asyncio.to_thread(self._append, record.content))
 
     async def read(self, entry: SpoolEntry) -> EncodedRecord:

@@ -1,0 +1,121 @@
+"""The race itself: all agents times all problems through one pool of workers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from arena.exceptions import RaceError
+from arena.races.inputs import RaceInputs
+from arena.races.progress import RaceProgress
+from arena.races.schedule import Board, Task
+from arena.records.upload import Uploader
+from arena.runs.attempts import RetryPolicy, run_until_closed
+from arena.runs.execution import World
+from arena.runs.record import EncodedRecord, RunRecord, RunSummary
+from arena.runs.spool import SpoolEntry, SpoolSink
+from scoring.exceptions import Fault
+
+GIVE_UP_AFTER = 20
+"""Problems left open in a row before the race stops: the host itself is broken, and
+going through every other problem would only take time."""
+
+
+class RaceSink:
+    """Where a race's records go: the spool first, then the board and the upload queue."""
+
+    def __init__(self, spool: SpoolSink, board: Board, uploader: Uploader) -> None:
+        self._spool = spool
+        self._board = board
+        self._uploader = uploader
+
+    async def put(self, record: EncodedRecord) -> None:
+        """Safe on disk when this returns; in the database as soon as it is there."""
+        entry = await self._spool.append(record)
+        self._note(entry, record)
+
+    def load(self) -> None:
+        """Take in what earlier processes left in the spool. Before the first `put`."""
+        for entry, record in self._spool.load():
+            self._note(entry, record)
+
+    def _note(self, entry: SpoolEntry, record: EncodedRecord) -> None:
+        try:
+            summary = RunSummary.of(record.value)
+            self._board.add(summary)
+        except (KeyError, TypeError, ValueError) as error:
+            raise RaceError(
+                f"a result on disk is not one of this race: {error}",
+                remedy="give --out a new directory",
+            ) from error
+        self._uploader.add(summary.run_id, entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Race:
+    """A race that is ready to go on: what is closed already is on the board."""
+
+    world: World
+    inputs: RaceInputs
+    race_id: str
+    board: Board
+    sink: RaceSink
+    policy: RetryPolicy
+    workers: int
+
+    async def run(self, progress: RaceProgress) -> None:
+        """Run every open task. When cancelled, all sandboxes are killed and removed first.
+
+        Raises RaceError when the host keeps failing, and SpoolError when results can no
+        longer be kept. What is finished stays finished in every case.
+        """
+        host = _HostHealth()
+        tasks = iter(self.board.open())
+        try:
+            async with asyncio.TaskGroup() as pool:
+                for _ in range(self.workers):
+                    pool.create_task(self._work(tasks, progress, host))
+        except ExceptionGroup as group:
+            raise _first(group) from None
+
+    async def _work(self, tasks: Iterator[Task], progress: RaceProgress, host: _HostHealth) -> None:
+        for task in tasks:
+            record = await run_until_closed(
+                self.world,
+                self.inputs.agents[task.agent],
+                self.inputs.problems[task.problem],
+                self.sink,
+                policy=self.policy,
+                race_id=self.race_id,
+                first_attempt=self.board.next_attempt(task),
+            )
+            progress.done(RunSummary.of(record.to_json()))
+            host.watch(record)
+
+
+class _HostHealth:
+    """Notices when problem after problem is left open."""
+
+    def __init__(self) -> None:
+        self._open_in_a_row = 0
+
+    def watch(self, record: RunRecord) -> None:
+        """Raises RaceError after `GIVE_UP_AFTER` open problems without a closed one between."""
+        if record.closed or record.failure is None:
+            self._open_in_a_row = 0
+            return
+        self._open_in_a_row += 1
+        if self._open_in_a_row >= GIVE_UP_AFTER:
+            raise RaceError(
+                f"{GIVE_UP_AFTER} problems in a row could not be run, the last one because:"
+                f" {record.failure.message}",
+                fault=Fault.VALIDATOR,
+                remedy="mend it (`arena doctor` checks the machine) and start the race again",
+            )
+
+
+def _first(group: ExceptionGroup[Exception]) -> Exception:
+    """The exception that ended the pool; the others are its consequences."""
+    first = group.exceptions[0]
+    return _first(first) if isinstance(first, ExceptionGroup) else first

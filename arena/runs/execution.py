@@ -1,0 +1,226 @@
+"""One run: gateway session, sandbox, outcome, axis, record.
+
+Whose fault a failure was is decided here, and it decides what the run means: an
+agent's failure is an outcome like any other; one of the host or the model provider
+says nothing of the agent, so the problem stays open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from arena.runs.agent import AgentFile
+from arena.runs.record import Conditions, ProblemRef, RunRecord, Timing
+from sandbox.catalog.interface import Catalog
+from sandbox.exceptions import ArenaError, ErrorInfo, Fault
+from sandbox.gateway.interface import Gateway, GatewayLimits
+from sandbox.isolation.interface import (
+    HOST_HARD_STOP,
+    Isolation,
+    SandboxLimits,
+    SandboxResult,
+    SandboxSpec,
+)
+from sandbox.provenance import decide_axis
+from sandbox.trace import Trace
+from scoring.attempt import read_attempt
+from scoring.dialogue import RECOMMEND, TERMINATE, Action, Termination, action_of
+from scoring.outcome import Outcome, score, scoring_pipeline_version
+from scoring.titles import LexicalTitles, TitleSimilarity
+from scoring.types import Problem
+
+_log = logging.getLogger(__name__)
+
+UNEXPECTED = "platform.unexpected"
+"""Code of a failure in this program itself."""
+_GRACE_S = 60.0
+"""How much longer than its hard limit a sandbox may take to be killed and removed."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Everything a run needs besides agent and problem. Shared by all runs at once.
+
+    `model` is the name that agents find in SANDBOX_MODEL.
+    """
+
+    catalog: Catalog
+    gateway: Gateway
+    isolation: Isolation
+    titles: TitleSimilarity
+    model: str
+    sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits)
+    gateway_limits: GatewayLimits = field(default_factory=GatewayLimits)
+
+    @property
+    def scoring_version(self) -> str:
+        """What scores: the rules, and what compares titles."""
+        return scoring_pipeline_version(self.titles)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What came out of a run before anything is judged."""
+
+    trace: Trace
+    result: SandboxResult | None
+    failure: ErrorInfo | None
+    notes: tuple[ErrorInfo, ...] = ()
+
+
+async def execute(
+    world: World,
+    agent: AgentFile,
+    problem: Problem,
+    *,
+    race_id: str | None = None,
+    phase: str = "race",
+    attempt: int = 1,
+) -> RunRecord:
+    """Run `agent` on `problem` once and make its record.
+
+    Raises nothing but what the event loop does (cancellation): every failure, also one
+    of this program, becomes a record with its fault.
+    """
+    run_id = uuid.uuid4().hex
+    started_at, started = datetime.now(UTC), time.monotonic()
+    seen = await _run(world, agent, problem, run_id)
+    result = seen.result
+    record = RunRecord(
+        run_id=run_id,
+        race_id=race_id,
+        phase=phase,
+        attempt=attempt,
+        agent=agent.ref,
+        problem=ProblemRef(problem.problem_id, problem.bucket.value, problem.cluster, problem.pool),
+        conditions=_conditions(world, seen.trace),
+        timing=Timing(
+            started_at=started_at.isoformat(),
+            finished_at=datetime.now(UTC).isoformat(),
+            wall_s=time.monotonic() - started,
+            excused_s=result.excused_s if result else 0.0,
+            cpu_s=result.cpu_s if result else None,
+            peak_memory_bytes=result.peak_memory_bytes if result else None,
+        ),
+        trace=seen.trace.to_json(),
+        dialogue=result.dialogue if result else None,
+        outcome=None,
+        axis=None,
+        failure=seen.failure,
+        notes=seen.notes,
+        log_tail=result.log if result else "",
+    )
+    if not record.closed:
+        return record
+    return await asyncio.to_thread(_judged, world, agent, problem, seen, record)
+
+
+async def _run(world: World, agent: AgentFile, problem: Problem, run_id: str) -> Seen:
+    session = None
+    result: SandboxResult | None = None
+    failure: ErrorInfo | None = None
+    try:
+        async with world.gateway.session(run_id, limits=world.gateway_limits) as session:
+            spec = SandboxSpec(
+                run_id=run_id,
+                agent_source=agent.source,
+                problem=problem.for_agent(),
+                gateway_socket=session.socket,
+                limits=world.sandbox_limits,
+                env={"SANDBOX_MODEL": world.model},
+                excused_s=session.excused_s,
+            )
+            async with asyncio.timeout(world.sandbox_limits.hard_wall_s + _GRACE_S):
+                result = await world.isolation.run(spec)
+    except Exception as error:  # noqa: BLE001 - one run's failure never stops a race
+        failure = _info(error)
+    trace = session.trace() if session else Trace()
+    causes = [
+        error
+        for error in (
+            failure,
+            session.infrastructure_error() if session else None,
+            result.error if result else None,
+        )
+        if error is not None
+    ]
+    # What spoilt the run for the agent comes before what the agent then did.
+    causes.sort(key=lambda cause: cause.fault is Fault.AGENT)
+    return Seen(trace, result, causes[0] if causes else None, tuple(causes[1:]))
+
+
+def _judged(
+    world: World, agent: AgentFile, problem: Problem, seen: Seen, record: RunRecord
+) -> RunRecord:
+    """The record with its outcome and axis; open, with our fault, if judging failed."""
+    try:
+        axis = decide_axis(seen.trace, record.dialogue, agent.source)
+        outcome = outcome_of(world, problem, seen)
+        return replace(record, outcome=outcome.to_json(), axis=axis.to_json())
+    except Exception as error:  # noqa: BLE001 - nor does a bug in judging
+        notes = (seen.failure, *seen.notes) if seen.failure else seen.notes
+        return replace(record, failure=_info(error), notes=notes)
+
+
+def outcome_of(world: World, problem: Problem, seen: Seen) -> Outcome:
+    """Judge a run by the rules, from what the gateway saw and what the agent says."""
+    result = seen.result
+    attempt = read_attempt(
+        result.dialogue if result else None,
+        actions=tuple(actions(seen.trace)),
+        completed=seen.failure is None,
+    )
+    products = world.catalog.products(i for i in attempt.ids if i)
+    return score(problem, attempt, products, world.titles)
+
+
+def actions(trace: Trace) -> Iterator[Action]:
+    """Recommendations and terminations that the gateway answered with success."""
+    for event in trace.tools():
+        if event.status != 200 or event.error is not None or _refused(event.result):
+            continue
+        if event.name == TERMINATE and event.arguments.get("status") is None:
+            yield Termination(success=True)  # the tool's default
+        elif event.name in (RECOMMEND, TERMINATE):
+            action = action_of(event.name, event.arguments)
+            if action is not None:
+                yield action
+
+
+def _refused(result: object) -> bool:
+    """A tool's own error is 200 with `error`."""
+    return isinstance(result, dict) and "error" in result
+
+
+def _conditions(world: World, trace: Trace) -> Conditions:
+    standins = {f"model:{event.model}" for event in trace.llm() if event.standin}
+    if isinstance(world.titles, LexicalTitles):
+        standins.add(f"title:{world.titles.name}")
+    return Conditions(
+        catalog_hash=world.catalog.content_hash,
+        catalog_engine=world.catalog.engine,
+        scoring_version=world.scoring_version,
+        model=world.model,
+        standins=tuple(sorted(standins)),
+        environment=world.isolation.environment(),
+    )
+
+
+def _info(error: Exception) -> ErrorInfo:
+    """Any exception as data. What is not one of ours is never the agent's fault."""
+    if isinstance(error, ArenaError):
+        return error.info
+    if isinstance(error, TimeoutError):
+        return ErrorInfo(
+            HOST_HARD_STOP, Fault.VALIDATOR, "the sandbox could not be stopped in time"
+        )
+    if isinstance(error, OSError):
+        return ErrorInfo("validator.host_failed", Fault.VALIDATOR, str(error))
+    _log.exception("a run failed unexpectedly", exc_info=error)
+    return ErrorInfo(UNEXPECTED, Fault.PLATFORM, f"{type(error).__name__}: {error}")

@@ -1,0 +1,68 @@
+"""The database refuses changes, and migrations give what the code declares."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, Table, text
+from sqlalchemy.exc import DBAPIError
+
+from arena.db.engine import Database
+from arena.db.migrate import migrate
+from arena.db.schema import APPEND_ONLY, metadata
+from arena.exceptions import DatabaseError
+
+pytestmark = pytest.mark.database
+
+
+async def test_migrations_create_exactly_the_declared_tables(database: Database) -> None:
+    def difference(connection: Connection) -> list[Any]:
+        context = MigrationContext.configure(connection, opts={"compare_server_default": True})
+        return list(compare_metadata(context, metadata))
+
+    async with database.engine.connect() as connection:
+        assert await connection.run_sync(difference) == []
+
+
+def test_every_table_is_append_only() -> None:
+    assert set(APPEND_ONLY) == set(metadata.sorted_tables)
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY, ids=lambda table: str(table.name))
+@pytest.mark.parametrize("statement", ["UPDATE {0} SET {1} = {1}", "DELETE FROM {}"])
+@pytest.mark.parametrize("role", ["origin", "replica"])
+async def test_rows_cannot_be_changed_or_deleted(
+    database: Database, table: Table, statement: str, role: str
+) -> None:
+    column = table.columns[0].name
+    async with database.engine.connect() as connection:
+        await connection.execute(text(f"SET session_replication_role = {role}"))
+        with pytest.raises(DBAPIError, match="the table is append-only"):
+            await connection.execute(text(statement.format(table.name, column)))
+
+
+@pytest.mark.parametrize("table", APPEND_ONLY, ids=lambda table: str(table.name))
+async def test_tables_cannot_be_truncated(database: Database, table: Table) -> None:
+    async with database.engine.connect() as connection:
+        with pytest.raises(DBAPIError, match="the table is append-only"):
+            await connection.execute(text(f"TRUNCATE {table.name} CASCADE"))
+
+
+async def test_processes_that_start_at_once_migrate_once(database: Database) -> None:
+    async with database.engine.begin() as connection:
+        await connection.execute(text("DROP SCHEMA public CASCADE"))
+        await connection.execute(text("CREATE SCHEMA public"))
+    await asyncio.gather(*(migrate(database.engine) for _ in range(4)))
+    async with database.engine.connect() as connection:
+        assert await connection.scalar(text("SELECT count(*) FROM alembic_version")) == 1
+
+
+async def test_a_schema_from_a_newer_program_is_refused(database: Database) -> None:
+    async with database.engine.begin() as connection:
+        await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(DatabaseError, match="does not fit this program"):
+        await database.ready()

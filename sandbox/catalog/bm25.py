@@ -100,7 +100,7 @@ def accumulate(
 @numba.njit(cache=True, nogil=True)
 def _better(score_a: Score, doc_a: int, score_b: Score, doc_b: int) -> bool:
     """Score descending, then product id ascending (documents are numbered by id)."""
-    return score_a > score_b or (score_a == score_b and doc_a < doc_b)
+    return bool(score_a > score_b or (score_a == score_b and doc_a < doc_b))
 
 
 @numba.njit(cache=True, nogil=True)

@@ -21,7 +21,11 @@ LABEL_RUN: Final = "io.sn15-arena.run"
 LABEL_EXPIRES: Final = "io.sn15-arena.expires"
 """Unix time after which no living owner would still let this sandbox run."""
 
+UNPACKED: Final = "/sandbox"
+"""Where the agent and the kit are unpacked, the same as under bubblewrap."""
+
 _PROC = Path("/proc")
+_TMPFS: Final = "rw,noexec,nosuid,nodev,mode=0700,nr_inodes=65536"
 
 MASKED_PATHS: Final = (
     "/proc/acpi",
@@ -131,10 +135,14 @@ def configuration(
     env: Mapping[str, str],
     uid: int,
     mounts: Sequence[Mount],
+    unpacked_bytes: int,
     limits: SandboxLimits,
     labels: Mapping[str, str],
 ) -> dict[str, Any]:
-    """The body of `POST /containers/create` for one sandbox."""
+    """The body of `POST /containers/create` for one sandbox.
+
+    `unpacked_bytes` is the room for the agent's file and the agent kit.
+    """
     return {
         "Image": image,
         "Cmd": list(command),
@@ -152,11 +160,13 @@ def configuration(
         "AttachStderr": True,
         "Tty": False,
         "NetworkDisabled": False,  # it would take the loopback away too
-        "HostConfig": _host_configuration(mounts, limits),
+        "HostConfig": _host_configuration(uid, mounts, unpacked_bytes, limits),
     }
 
 
-def _host_configuration(mounts: Sequence[Mount], limits: SandboxLimits) -> dict[str, Any]:
+def _host_configuration(
+    uid: int, mounts: Sequence[Mount], unpacked_bytes: int, limits: SandboxLimits
+) -> dict[str, Any]:
     return {
         "Init": True,
         "AutoRemove": False,
@@ -178,7 +188,10 @@ def _host_configuration(mounts: Sequence[Mount], limits: SandboxLimits) -> dict[
         "ReadonlyPaths": list(READ_ONLY_PATHS),
         # Nothing to write to but memory of its own.
         "ReadonlyRootfs": True,
-        "Tmpfs": {"/tmp": f"rw,noexec,nosuid,nodev,mode=1777,size={limits.tmp_bytes}"},  # noqa: S108
+        "Tmpfs": {
+            "/tmp": f"{_TMPFS},uid={uid},gid={uid},size={limits.tmp_bytes}",  # noqa: S108
+            UNPACKED: f"{_TMPFS},uid={uid},gid={uid},size={unpacked_bytes}",
+        },
         "ShmSize": 64 << 20,
         "Mounts": [mount.to_json() for mount in mounts],
         # Limits.

@@ -62,8 +62,11 @@ class Stdio:
         self._stream = stream
 
     async def send(self, data: bytes) -> None:
-        """Write to standard input."""
-        await self._stream.write(data)
+        """Write to standard input. Raises EngineGoneError when nobody takes it any more."""
+        try:
+            await self._stream.write(data)
+        except httpcore.NetworkError as error:
+            raise EngineGoneError(f"the container's input is closed: {error}") from error
 
     def end_input(self) -> None:
         """Close standard input, keeping the output open."""
@@ -175,6 +178,16 @@ class Engine:
         chosen = min(offered, _NEWEST_API)
         self._version = f"/v{chosen[0]}.{chosen[1]}"
         return text
+
+    async def knock(self) -> None:
+        """Ask over a new connection: an engine that shuts down serves its old ones on."""
+        async with httpx.AsyncClient(
+            transport=httpx.AsyncHTTPTransport(uds=str(self.socket)), timeout=10.0
+        ) as fresh:
+            try:
+                await fresh.get("http://engine/_ping")
+            except httpx.HTTPError as error:
+                raise self._gone(error) from error
 
     async def info(self) -> dict[str, Any]:
         """What the engine and its host can do (`docker info`)."""

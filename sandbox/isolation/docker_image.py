@@ -25,7 +25,6 @@ LABEL_REQUESTS = "io.sn15-arena.requests"
 BUILD = "make image (without a registry: sudo bash .ci/make-base.sh, then make image BASE=…)"
 LIBRARIES_FOLDER = "/opt/arena/libraries"
 UNPACK = "/opt/arena/unpack.py"
-SANDBOX_FOLDER = "/sandbox"
 """Paths inside the image; `image/` holds the other side of them."""
 
 LIBRARIES = ("requests", "urllib3", "idna", "certifi", "charset-normalizer")

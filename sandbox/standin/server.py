@@ -24,7 +24,7 @@ def create_app() -> FastAPI:
     app = FastAPI(title="Stand-in models", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
-    app.get("/v1/models")(_list_models)
+    app.get("/v1/models", response_model=None)(_list_models)
     app.get("/health")(_health)
     app.post("/v1/chat/completions", response_model=None)(_chat)
     return app
@@ -34,12 +34,12 @@ def _health() -> dict[str, str]:
     return {"status": "ok"}
 
 
-def _list_models() -> JsonObject:
+def _list_models() -> JSONResponse:
     entries: list[Json] = [
         {"id": name, "object": "model", "created": CREATED, "owned_by": "standin"}
         for name in models()
     ]
-    return {"object": "list", "data": entries}
+    return JSONResponse({"object": "list", "data": entries})
 
 
 def _chat(request: ChatRequest) -> JSONResponse:

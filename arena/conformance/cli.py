@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -63,8 +62,11 @@ def _open(files: Sequence[VectorFile], path: Path | None) -> Catalog | None:
             f"{wanting[0].path}: vectors of the kind {kinds} are judged on a catalogue",
             remedy="give --catalog DIR|FILE",
         )
+    # Imported here: half of the kinds need no catalogue, and the engine takes a moment to load.
+    from sandbox.catalog import open_catalog
+
     with console.status(f"Opening {plain(str(path))} …"):
-        return cast("Catalog", importlib.import_module("sandbox.catalog").open_catalog(path))
+        return open_catalog(path)
 
 
 def _judge(files: Sequence[VectorFile], catalog: Catalog | None) -> dict[Kind, Tally]:

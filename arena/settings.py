@@ -26,8 +26,6 @@ class ArenaSettings(BaseSettings):
     """Postgres to store results in; without it an embedded one starts in `data_dir`."""
     data_dir: Path = Path("var")
     """The embedded database, and race directories that nobody named."""
-    model_api_key: SecretStr | None = None
-    """Sent to `--model-url`, outside the sandbox. Agents never see it."""
     attempts: Annotated[int, Field(ge=1, le=20)] = 3
     """How often a problem is tried when the host or the model provider failed."""
     retry_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 5.0

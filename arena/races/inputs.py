@@ -28,7 +28,8 @@ class RaceInputs:
     """Everything that decides the results of a race."""
 
     agents: tuple[AgentFile, ...]
-    suites: tuple[Suite, ...]
+    suites: tuple[str, ...]
+    """Their names, for people."""
     problems: tuple[Problem, ...]
     """Those drawn from the suites, in order: the denominator."""
     catalog_hash: str
@@ -48,7 +49,7 @@ class RaceInputs:
                 {"label": a.ref.label, "name": a.ref.name, "source": a.ref.source_hash}
                 for a in self.agents
             ],
-            "suites": [suite.name for suite in self.suites],
+            "suites": list(self.suites),
             "problems": {
                 "count": len(self.problems),
                 "content": content_hash(self.problems),

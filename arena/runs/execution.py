@@ -8,12 +8,13 @@ says nothing of the agent, so the problem stays open.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+
+import structlog
 
 from arena.runs.agent import AgentFile
 from arena.runs.record import Conditions, ProblemRef, RunRecord, Timing
@@ -35,7 +36,7 @@ from scoring.outcome import Outcome, score, scoring_pipeline_version
 from scoring.titles import LexicalTitles, TitleSimilarity
 from scoring.types import Problem
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 UNEXPECTED = "platform.unexpected"
 """Code of a failure in this program itself."""
@@ -160,7 +161,7 @@ def _judged(
 ) -> RunRecord:
     """The record with its outcome and axis; open, with our fault, if judging failed."""
     try:
-        axis = decide_axis(seen.trace, record.dialogue, agent.source)
+        axis = decide_axis(seen.trace, record.dialogue, agent.source, query=problem.query)
         outcome = outcome_of(world, problem, seen)
         return replace(record, outcome=outcome.to_json(), axis=axis.to_json())
     except Exception as error:  # noqa: BLE001 - nor does a bug in judging
@@ -222,5 +223,5 @@ def _info(error: Exception) -> ErrorInfo:
         )
     if isinstance(error, OSError):
         return ErrorInfo("validator.host_failed", Fault.VALIDATOR, str(error))
-    _log.exception("a run failed unexpectedly", exc_info=error)
+    _log.error("a run failed unexpectedly", exc_info=error)
     return ErrorInfo(UNEXPECTED, Fault.PLATFORM, f"{type(error).__name__}: {error}")

@@ -1,0 +1,137 @@
+"""`arena race`: race agents on suites of problems."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import signal
+import sys
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from arena.exceptions import ArenaError
+from arena.races.running import RaceOptions, RaceResult, run_race
+from arena.races.show import duration, tables
+from arena.runs.opening import STANDIN, SandboxKind, TitleMode, WorldOptions
+from arena.settings import load_settings
+from sandbox.terminal import console, one_line_errors, plain, write_json
+
+EXIT_INTERRUPTED = 128 + signal.SIGINT
+EXIT_TERMINATED = 128 + signal.SIGTERM
+
+app = typer.Typer(help="Race agents on suites of problems.", no_args_is_help=True)
+
+
+@app.callback()
+def _group() -> None:
+    """Race agents on suites of problems."""
+
+
+@app.command()
+def run(
+    ctx: typer.Context,
+    agents: Annotated[
+        list[str], typer.Argument(metavar="AGENT...", help="A shipped agent's name, or a file.")
+    ],
+    suite: Annotated[list[Path], typer.Option(help="A suite of problems; may be repeated.")],
+    catalog: Annotated[Path, typer.Option(help="A product file, or a built index.")],
+    model_url: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible server; without one, the stand-in.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="The model that agents are told of.")] = None,
+    sandbox: Annotated[SandboxKind | None, typer.Option(help="Default: what is ready.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Runs at once; default from memory and cores.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Only the first so many problems of each suite.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Directory of the race; the same again goes on with it.")
+    ] = None,
+    title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.NONE,
+    json: Annotated[Path | None, typer.Option(help="Write the result; - is stdout.")] = None,
+    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+) -> None:
+    """Race agents: every agent on every problem, scored, stored and ranked.
+
+    Interrupted, it goes on where it stopped when started again with the same --out.
+    Exit code 0 means that every problem of every agent has an outcome.
+
+    Example: arena race run react my_agent.py --suite product.jsonl --catalog documents.jsonl.gz
+    """
+    with one_line_errors(debug=debug):
+        settings = load_settings()
+        options = RaceOptions(
+            agents=agents,
+            suites=suite,
+            world=WorldOptions(catalog, model_url, model, sandbox, title),
+            shipped=(ctx.obj or {}).get("shipped_agents", {}),
+            workers=workers,
+            limit=limit,
+            out=out,
+        )
+        people = _people()
+        try:
+            result = asyncio.run(_until_terminated(run_race(options, settings, people)))
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except asyncio.CancelledError:
+            raise typer.Exit(EXIT_TERMINATED) from None
+        show(result, people)
+        write_json(result.to_json(), json)
+        check_complete(result)
+
+
+def show(result: RaceResult, people: Console) -> None:
+    """Print the tables and what to know of them."""
+    people.print()
+    people.print(tables(result.agents))
+    standin = result.model_server == STANDIN
+    asked = f"the rule-based stand-in {result.model}" if standin else result.model
+    people.print(
+        f"models: {plain(asked)}; scoring: {plain(result.scoring)};"
+        f" {duration(result.wall_s)} in all",
+        soft_wrap=True,
+    )
+    people.print(f"results: {plain(str(result.out))}", soft_wrap=True)
+
+
+def check_complete(result: RaceResult) -> None:
+    """Raises ArenaError with the reason when the race did not do all that was asked."""
+    again = f"start it again with --out {result.out}"
+    if result.stopped is not None:
+        raise result.stopped
+    if not result.complete:
+        raise ArenaError(
+            f"{result.open} of {result.problems * len(result.agents)} runs have no outcome,"
+            " by no fault of the agents; their ASR is incomplete",
+            code="race.incomplete",
+            remedy=again,
+        )
+    if result.waiting:
+        raise ArenaError(
+            f"{result.waiting} results are on disk and not in the database",
+            code="race.not_stored",
+            remedy=again,
+        )
+
+
+async def _until_terminated(work: Coroutine[Any, Any, RaceResult]) -> RaceResult:
+    """`work`, cancelled in good order by SIGTERM as it is by Ctrl-C."""
+    task = asyncio.current_task()
+    assert task is not None
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    return await work
+
+
+def _people() -> Console:
+    """The console for people; wide enough for tables where there is no terminal."""
+    if console.is_terminal:
+        return console
+    width = max(120, shutil.get_terminal_size().columns)
+    return Console(file=sys.stderr, highlight=False, width=width)

@@ -1,0 +1,253 @@
+"""A race from its options to its report: open the world, go on with the race, close.
+
+What `arena race run` does, as a function: the demonstration runs the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rich.console import Console
+
+from arena.db.engine import open_database
+from arena.exceptions import RaceError
+from arena.problems.suite import check_against, load_suite
+from arena.races.directory import RaceDirectory, fresh_name, open_directory
+from arena.races.inputs import RaceInputs, draw
+from arena.races.logs import log_to
+from arena.races.progress import show_progress
+from arena.races.race import Race, RaceSink
+from arena.races.report import AgentReport, report
+from arena.races.schedule import Board
+from arena.records.upload import Uploader
+from arena.runs.agent import AgentFile, read_agents
+from arena.runs.attempts import RetryPolicy
+from arena.runs.opening import OpenWorld, WorldOptions, open_world
+from arena.runs.spool import SpoolSink
+from arena.settings import ArenaSettings
+from sandbox.isolation import workers_that_fit
+from scoring.types import Json, JsonObject, Problem
+
+_DRAIN_S = 30.0
+"""How long a race that is over waits for the database to take the last results."""
+_DRAIN_INTERRUPTED_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class RaceOptions:
+    """What a person asked for. `limit` takes the first so many problems of each suite."""
+
+    agents: Sequence[str]
+    suites: Sequence[Path]
+    world: WorldOptions
+    shipped: Mapping[str, Path] = field(default_factory=dict)
+    workers: int | None = None
+    limit: int | None = None
+    out: Path | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RaceResult:
+    """What came of a race, or of as much of it as was run."""
+
+    race_id: str
+    out: Path
+    agents: tuple[AgentReport, ...]
+    problems: int
+    waiting: int
+    """Records that are on disk and not in the database."""
+    model: str
+    model_server: str
+    scoring: str
+    wall_s: float
+    stopped: RaceError | None = None
+    """Why it was given up, if it was."""
+
+    @property
+    def open(self) -> int:
+        """Runs without an outcome, over all agents."""
+        return sum(agent.open for agent in self.agents)
+
+    @property
+    def complete(self) -> bool:
+        """Every problem of every agent has an outcome."""
+        return self.open == 0
+
+    def to_json(self) -> JsonObject:
+        """The object of `--json`. Rates are 0 to 1, None while they are incomplete."""
+        agents: list[Json] = [agent.to_json() for agent in self.agents]
+        return {
+            "agents": agents,
+            "race_id": self.race_id,
+            "out": str(self.out),
+            "complete": self.complete,
+            "problems": self.problems,
+            "model": self.model,
+            "model_server": self.model_server,
+            "scoring": self.scoring,
+            "not_in_database": self.waiting,
+            "wall_s": round(self.wall_s, 3),
+        }
+
+
+async def run_race(options: RaceOptions, settings: ArenaSettings, console: Console) -> RaceResult:
+    """Run a race, or go on with the one in `options.out`, and report.
+
+    Cancelled, it kills and removes what runs, keeps what is finished, and says how to
+    go on. Raises ArenaError for whatever keeps it from starting.
+    """
+    started = time.monotonic()
+
+    def tell(line: str) -> None:
+        console.print(line, markup=False, soft_wrap=True)
+
+    async with AsyncExitStack() as stack:
+        agents = read_agents(options.agents, options.shipped)
+        problems = draw([load_suite(path) for path in options.suites], options.limit)
+        opened = await stack.enter_async_context(open_world(options.world, tell))
+        check_against(problems, opened.world.catalog)
+        inputs = _inputs(options, agents, problems, opened)
+        directory = open_directory(_out(options, settings), inputs)
+        stack.callback(directory.close)
+        stack.callback(log_to(directory.path))
+        board = Board(
+            [agent.ref.label for agent in agents], [problem.problem_id for problem in problems]
+        )
+        spool = SpoolSink(directory.path)
+        stack.callback(spool.close)
+        uploader = await stack.enter_async_context(
+            _uploading(directory, inputs, spool, settings, tell)
+        )
+        sink = RaceSink(spool, board, uploader)
+        await asyncio.to_thread(sink.load)
+        await uploader.connect()
+        workers = options.workers or default_workers(options.world)
+        _announce(tell, directory, spool, board, workers, opened)
+        race = Race(
+            world=opened.world,
+            inputs=inputs,
+            race_id=directory.race_id,
+            board=board,
+            sink=sink,
+            policy=RetryPolicy(settings.attempts, settings.retry_seconds),
+            workers=workers,
+        )
+        stopped = await _go(race, directory, uploader, console, tell)
+        return RaceResult(
+            race_id=directory.race_id,
+            out=directory.path,
+            agents=report(board, [problem.bucket for problem in problems]),
+            problems=len(problems),
+            waiting=uploader.pending,
+            model=opened.world.model,
+            model_server=opened.model_server,
+            scoring=opened.world.scoring_version,
+            wall_s=time.monotonic() - started,
+            stopped=stopped,
+        )
+
+
+def default_workers(options: WorldOptions) -> int:
+    """As many sandboxes at once as memory holds, at most two a core: agents mostly wait."""
+    cores = len(os.sched_getaffinity(0))
+    return max(1, min(2 * cores, workers_that_fit(options.sandbox_limits)))
+
+
+async def _go(
+    race: Race,
+    directory: RaceDirectory,
+    uploader: Uploader,
+    console: Console,
+    tell: Callable[[str], None],
+) -> RaceError | None:
+    """Race, then give the database time to take the rest. Returns why it was given up."""
+    stopped: RaceError | None = None
+    try:
+        with show_progress(race.board, console) as progress:
+            await race.run(progress)
+    except RaceError as error:
+        stopped = error
+    except asyncio.CancelledError:
+        await uploader.drain(_DRAIN_INTERRUPTED_S)
+        tell(
+            f"interrupted: {race.board.closed} of {len(race.board)} runs are finished and kept;"
+            f" go on with the same command and --out {directory.path}"
+        )
+        raise
+    await uploader.drain(_DRAIN_S)
+    return stopped
+
+
+@asynccontextmanager
+async def _uploading(
+    directory: RaceDirectory,
+    inputs: RaceInputs,
+    spool: SpoolSink,
+    settings: ArenaSettings,
+    tell: Callable[[str], None],
+) -> AsyncIterator[Uploader]:
+    """An uploader that carries records over while the context lasts."""
+    async with open_database(settings) as database:
+        uploader = Uploader(database, spool, directory.entry(inputs), tell)
+        task = asyncio.create_task(uploader.run())
+        try:
+            yield uploader
+        finally:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+
+def _inputs(
+    options: RaceOptions,
+    agents: tuple[AgentFile, ...],
+    problems: tuple[Problem, ...],
+    opened: OpenWorld,
+) -> RaceInputs:
+    world = opened.world
+    return RaceInputs(
+        agents=agents,
+        suites=tuple(path.name for path in options.suites),
+        problems=problems,
+        catalog_hash=world.catalog.content_hash,
+        catalog_engine=world.catalog.engine,
+        scoring_version=world.scoring_version,
+        model_server=opened.model_server,
+        model=world.model,
+        sandbox_limits=world.sandbox_limits,
+        gateway_limits=world.gateway_limits,
+    )
+
+
+def _out(options: RaceOptions, settings: ArenaSettings) -> Path:
+    return options.out or settings.data_dir / "races" / fresh_name(datetime.now(UTC))
+
+
+def _announce(
+    tell: Callable[[str], None],
+    directory: RaceDirectory,
+    spool: SpoolSink,
+    board: Board,
+    workers: int,
+    opened: OpenWorld,
+) -> None:
+    if spool.torn is not None:
+        tell(
+            f"a killed process left a half-written result; it is in {spool.torn} and its run"
+            " is made again"
+        )
+    if directory.resumed:
+        tell(
+            f"going on with race {directory.race_id}: {board.closed} of {len(board)} runs are done"
+        )
+    tell(
+        f"race {directory.race_id}: {len(board.agents)} agents, {len(board.problems)} problems,"
+        f" {workers} at once under {opened.world.isolation.name}; results in {directory.path}"
+    )

@@ -1,0 +1,145 @@
+"""Open the world that runs need: catalogue, models, gateway, isolation.
+
+A local test and a race open it the same way. Without a model server the stand-in is
+started, and said; everything is closed and removed when the context ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from arena.exceptions import SettingsError
+from arena.runs.execution import World
+from sandbox.catalog import open_catalog
+from sandbox.gateway import HttpGateway
+from sandbox.gateway.interface import GatewayLimits
+from sandbox.isolation import open_isolation
+from sandbox.isolation.interface import SandboxLimits
+from sandbox.models import ModelClient, ModelRoute, ModelSettings, discover
+from sandbox.models.routes import Wire, server_name
+from sandbox.standin.process import running_standin
+from sandbox.standin.registry import SHOPPER
+from scoring.titles import LexicalTitles, NoTitles, TitleSimilarity
+
+STANDIN = "stand-in"
+"""The server's name in records when rule-based models answer."""
+
+
+class TitleMode(StrEnum):
+    """How a recommended product's title is compared with the reward's."""
+
+    NONE = "none"
+    LEXICAL = "lexical"
+    EMBEDDING = "embedding"
+
+
+class SandboxKind(StrEnum):
+    """A way to confine agents."""
+
+    DOCKER = "docker"
+    BUBBLEWRAP = "bubblewrap"
+
+
+@dataclass(frozen=True, slots=True)
+class WorldOptions:
+    """What a person chose. `sandbox` None takes Docker when it is ready, else bubblewrap."""
+
+    catalog: Path
+    model_url: str | None = None
+    model: str | None = None
+    sandbox: SandboxKind | None = None
+    titles: TitleMode = TitleMode.NONE
+    sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits)
+    gateway_limits: GatewayLimits = field(default_factory=GatewayLimits)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWorld:
+    """The world, and who answers for the models."""
+
+    world: World
+    model_server: str
+
+
+@asynccontextmanager
+async def open_world(
+    options: WorldOptions, tell: Callable[[str], None]
+) -> AsyncIterator[OpenWorld]:
+    """Open everything; `tell` gets a line for what the person should know.
+
+    Raises ArenaError naming the first thing that is missing, with its remedy.
+    """
+    async with AsyncExitStack() as stack:
+        titles = open_titles(options.titles)
+        catalog = await asyncio.to_thread(open_catalog, options.catalog)
+        isolation = await open_isolation(options.sandbox)
+        stack.push_async_callback(isolation.close)
+        for leftover in await isolation.reclaim():
+            tell(f"removed what an earlier process left behind: {leftover}")
+        routes, server = await _routes(stack, options)
+        models = ModelClient(routes)
+        stack.push_async_callback(models.close)
+        gateway = HttpGateway(catalog, models, limits=options.gateway_limits)
+        stack.push_async_callback(gateway.close)
+        model = choose_model(options.model, routes)
+        if server == STANDIN:
+            tell(f"no model server is given: the rule-based stand-in {model} answers")
+        yield OpenWorld(
+            World(
+                catalog=catalog,
+                gateway=gateway,
+                isolation=isolation,
+                titles=titles,
+                model=model,
+                sandbox_limits=options.sandbox_limits,
+                gateway_limits=options.gateway_limits,
+            ),
+            server,
+        )
+
+
+def open_titles(mode: TitleMode) -> TitleSimilarity:
+    """What compares titles."""
+    if mode is TitleMode.LEXICAL:
+        return LexicalTitles()
+    if mode is TitleMode.NONE:
+        return NoTitles()
+    raise SettingsError("no embedding model is built in", remedy="use --title lexical")
+
+
+def choose_model(asked: str | None, routes: tuple[ModelRoute, ...]) -> str:
+    """The model that agents are told of. Raises SettingsError when it cannot be told which."""
+    names = list(dict.fromkeys(route.model for route in routes))
+    if asked is None and SHOPPER in names:
+        return SHOPPER
+    if asked is None and len(names) == 1:
+        return names[0]
+    listed = ", ".join(names[:10]) + (", …" if len(names) > 10 else "")
+    if asked is None:
+        raise SettingsError(
+            "the model server has several models", remedy=f"choose one with --model: {listed}"
+        )
+    if asked not in names:
+        raise SettingsError(f"no model server has {asked}", remedy=f"there are: {listed}")
+    return asked
+
+
+async def _routes(
+    stack: AsyncExitStack, options: WorldOptions
+) -> tuple[tuple[ModelRoute, ...], str]:
+    """The table of models, and a name for who serves them: an address, or the stand-in."""
+    settings = ModelSettings()
+    url = options.model_url or settings.model_url
+    if url is not None:
+        routes = await discover(url, api_key=settings.model_key)
+        return routes, server_name(url, Wire.OPENAI)
+    table = settings.routes()
+    if table:
+        return table, ", ".join(sorted({route.server for route in table}))
+    standin = await stack.enter_async_context(running_standin())
+    return await discover(standin, server=STANDIN, standin=True), STANDIN

@@ -209,7 +209,9 @@ class _Lane:
         try:
             async with asyncio.timeout_at(_loop_time(deadline)), self._slots:
                 left = min(self.route.timeout_s, max(0.05, deadline - time.monotonic()))
-                return await self._provider.complete(body, left)
+                # The SDK's time-out is between bytes; a server may trickle.
+                async with asyncio.timeout(left):
+                    return await self._provider.complete(body, left)
         except TimeoutError:
             raise ProviderError("no answer in time", code=faults.TIMEOUT) from None
         finally:

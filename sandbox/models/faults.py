@@ -12,6 +12,8 @@ import math
 import time
 from collections.abc import Mapping
 
+import httpx2
+
 from sandbox.exceptions import Fault, ModelError
 
 RATE_LIMITED = "model.rate_limited"
@@ -29,6 +31,7 @@ UNKNOWN_MODEL = "model.unknown"
 
 _LASTING = frozenset({KEY_REFUSED, NO_FUNDS, NOT_SERVED})
 _MAX_PROVIDER_TEXT = 500
+CONNECT_S = 10.0
 
 
 class ProviderError(ModelError):
@@ -70,6 +73,40 @@ def from_status(status: int, message: str, headers: Mapping[str, str]) -> Provid
         return ProviderError(said, code=UNAVAILABLE, retry_after_s=retry_after)
     code = TOO_LONG if status == 413 or _says_too_long(message) else BAD_REQUEST
     return ProviderError(said, code=code, fault=Fault.AGENT)
+
+
+def connect_soon(timeout_s: float) -> httpx2.Timeout:
+    """Time-outs of one try: a server that does not even accept is given up sooner."""
+    return httpx2.Timeout(timeout_s, connect=min(timeout_s, CONNECT_S))
+
+
+def timed_out(timeout_s: float) -> ProviderError:
+    """No answer in time."""
+    return ProviderError(f"no answer in {timeout_s:.0f} s", code=TIMEOUT)
+
+
+def unreachable(error: Exception) -> ProviderError:
+    """No connection, or one that broke off before the answer was whole.
+
+    The SDKs report both as one error and keep httpx's as its cause.
+    """
+    cause = error.__cause__ or error
+    if isinstance(cause, httpx2.RemoteProtocolError | httpx2.ReadError | httpx2.DecodingError):
+        return broken(f"broke off: {type(cause).__name__}")
+    return ProviderError(f"cannot reach it: {type(cause).__name__}", code=UNREACHABLE)
+
+
+def broken(what: str) -> ProviderError:
+    """An answer that is none."""
+    return ProviderError(f"its answer {what}", code=BROKEN_ANSWER)
+
+
+def provider_text(body: object, otherwise: str) -> str:
+    """What a provider says in the body of an error."""
+    if isinstance(body, dict):
+        message = body.get("message")
+        return message if isinstance(message, str) else provider_text(body.get("error"), otherwise)
+    return body if isinstance(body, str) and body else otherwise
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -9,7 +9,7 @@ import httpx2
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from sandbox.models import faults
-from sandbox.models.faults import ProviderError
+from sandbox.models.faults import ProviderError, connect_soon, provider_text
 from sandbox.models.routes import ModelRoute, with_version
 from sandbox.strict_json import harmless
 from scoring.types import Json, JsonObject
@@ -37,23 +37,18 @@ class OpenAIWire:
                 "/chat/completions",
                 cast_to=httpx2.Response,
                 body=body | {"model": self._route.sent_model},
-                options={"timeout": timeout_s},
+                options={"timeout": connect_soon(timeout_s)},
             )
         except APITimeoutError:
-            raise ProviderError(f"no answer in {timeout_s:.0f} s", code=faults.TIMEOUT) from None
+            raise faults.timed_out(timeout_s) from None
         except APIStatusError as error:
             raise faults.from_status(
-                error.status_code, _said(error.body, error.message), error.response.headers
+                error.status_code, provider_text(error.body, error.message), error.response.headers
             ) from None
         except APIConnectionError as error:
-            cause = error.__cause__
-            raise ProviderError(
-                f"cannot reach it: {type(cause or error).__name__}", code=faults.UNREACHABLE
-            ) from None
+            raise faults.unreachable(error) from None
         except (APIError, httpx2.HTTPError) as error:
-            raise ProviderError(
-                f"the answer broke off: {type(error).__name__}", code=faults.BROKEN_ANSWER
-            ) from None
+            raise faults.broken(f"broke off: {type(error).__name__}") from None
         return read_completion(response.content)
 
     async def models(self) -> list[str]:
@@ -77,32 +72,19 @@ def read_completion(data: bytes) -> JsonObject:
         # Models write lone surrogates and providers large numbers: mended, not refused.
         value = harmless(cast("Json", json.loads(data)))
     except (ValueError, RecursionError):
-        raise _broken(f"{len(data):,} bytes that are not JSON") from None
+        raise faults.broken(f"has {len(data):,} bytes that are not JSON") from None
     if not isinstance(value, dict):
-        raise _broken("no JSON object")
+        raise faults.broken("is no JSON object")
     error = value.get("error")
     if error and not value.get("choices"):
         # Some routers report an overloaded server with status 200.
         code = error.get("code") if isinstance(error, dict) else None
         status = code if isinstance(code, int) and 400 <= code < 600 else 502
-        raise faults.from_status(status, _said(error, "an error with status 200"), {})
+        raise faults.from_status(status, provider_text(error, "an error with status 200"), {})
     choices = value.get("choices")
     if not isinstance(choices, list) or not choices:
-        raise _broken("no choices")
+        raise faults.broken("has no choices")
     for choice in choices:
         if not isinstance(choice, dict) or not isinstance(choice.get("message"), dict):
-            raise _broken("a choice without a message")
+            raise faults.broken("has a choice without a message")
     return value
-
-
-def _broken(what: str) -> ProviderError:
-    return ProviderError(f"its answer has {what}", code=faults.BROKEN_ANSWER)
-
-
-def _said(body: object, otherwise: str) -> str:
-    if isinstance(body, dict):
-        message = body.get("message")
-        if isinstance(message, str):
-            return message
-        return _said(body.get("error"), otherwise)
-    return body if isinstance(body, str) and body else otherwise

@@ -14,7 +14,7 @@ from rich.table import Table
 from arena.conformance.judging import Tally, judge_files, needs_catalog
 from arena.conformance.vectors import Kind, VectorFile, read_vectors
 from arena.exceptions import ConformanceError
-from sandbox.catalog.interface import Catalog
+from sandbox.catalog import Catalog, open_catalog
 from sandbox.terminal import console, plain, write_json
 from scoring.types import Json, JsonObject
 
@@ -62,9 +62,6 @@ def _open(files: Sequence[VectorFile], path: Path | None) -> Catalog | None:
             f"{wanting[0].path}: vectors of the kind {kinds} are judged on a catalogue",
             remedy="give --catalog DIR|FILE",
         )
-    # Imported here: half of the kinds need no catalogue, and the engine takes a moment to load.
-    from sandbox.catalog import open_catalog
-
     with console.status(f"Opening {plain(str(path))} …"):
         return open_catalog(path)
 

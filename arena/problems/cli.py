@@ -12,7 +12,7 @@ from rich.table import Table
 from arena.exceptions import SettingsError
 from arena.problems.suite import check_against, load_suite, write_suite
 from arena.problems.synthesise import split_evenly, synthesise
-from sandbox.catalog.interface import Catalog
+from sandbox.catalog import Catalog, open_catalog
 from sandbox.terminal import console, plain, write_json
 from scoring.types import Bucket, Json
 
@@ -101,9 +101,6 @@ def list_command(
 
 
 def _open(path: Path) -> Catalog:
-    # Imported here: `list` needs no catalogue, and the engine takes a moment to load.
-    from sandbox.catalog import open_catalog
-
     with console.status(f"Opening {plain(str(path))} …"):
         return open_catalog(path)
 

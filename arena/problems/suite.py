@@ -126,11 +126,24 @@ def check_against(problems: Iterable[Problem], catalog: ProductSource) -> None:
 
 
 def write_suite(problems: Iterable[Problem], path: Path) -> int:
-    """Write JSON Lines that `load_suite` reads back to the same problems; returns how many."""
+    """Write JSON Lines that `load_suite` reads back to the same problems; returns how many.
+
+    The same problems give the same bytes, compressed (`.gz`) or not. Raises ProblemError
+    when the file cannot be written.
+    """
+    try:
+        return _write(problems, path)
+    except OSError as error:
+        raise ProblemError(
+            f"{path}: cannot be written: {error.strerror}", code=UNREADABLE
+        ) from None
+
+
+def _write(problems: Iterable[Problem], path: Path) -> int:
     count = 0
     with ExitStack() as stack:
         file = stack.enter_context(path.open("wb"))
-        # No file name and no time: the same problems give the same bytes.
+        # No file name and no time in the header of a compressed one.
         target: IO[bytes] | gzip.GzipFile = file
         if path.suffix == ".gz":
             packed = gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0)

@@ -9,26 +9,34 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 
 import numpy as np
 
+from sandbox.catalog import lucene, native
 from sandbox.catalog.analysis import ANALYSIS_VERSION
 from sandbox.catalog.bm25 import norm_bytes
 from sandbox.catalog.columns import NORMS, ColumnsWriter
 from sandbox.catalog.documents import Document, OnBad, OnRead, read_documents
 from sandbox.catalog.manifest import FORMAT_VERSION, MANIFEST, Manifest, read_manifest
 from sandbox.catalog.postings import PostingsWriter
-from sandbox.catalog.store import DocumentWriter
+from sandbox.catalog.store import DocumentReader, DocumentWriter
 from sandbox.exceptions import CatalogError
 
-ENGINE = "native-bm25/1"
-"""Name and version of what ranks; stands in manifests and records."""
+
+class Engine(StrEnum):
+    """What ranks."""
+
+    NATIVE = "native"
+    LUCENE = "lucene"
+
 
 _DIGEST = hashlib.sha256().digest_size
 
@@ -40,6 +48,7 @@ def build_index(
     on_bad: OnBad | None = None,
     on_read: OnRead | None = None,
     keep: bool = False,
+    engine: Engine = Engine.NATIVE,
 ) -> Manifest:
     """Build an index of `files` in `directory`, replacing an index that is there.
 
@@ -59,13 +68,19 @@ def build_index(
             return read_manifest(directory)
         with _fresh(directory) as fresh:
             documents = read_documents(files, count if on_bad else None, on_read)
-            return write_index(documents, fresh, skipped)
+            return write_index(documents, fresh, skipped, engine)
 
 
 def write_index(
-    documents: Iterable[Document], directory: Path, skipped: Counter[str] | None = None
+    documents: Iterable[Document],
+    directory: Path,
+    skipped: Counter[str] | None = None,
+    engine: Engine = Engine.NATIVE,
 ) -> Manifest:
-    """Write an index of `documents`, whose ids are distinct, into an empty directory."""
+    """Write an index of `documents`, whose ids are distinct, into an empty directory.
+
+    Raises CatalogError when there is no document.
+    """
     store, columns, postings = (
         DocumentWriter(directory),
         ColumnsWriter(directory),
@@ -80,6 +95,10 @@ def write_index(
             digests += hashlib.sha256(document.canonical).digest()
     finally:
         store.close()
+    if not columns.ids:
+        raise CatalogError("there is no product to index", code="catalog.empty")
+    if engine is Engine.LUCENE:
+        lucene.write_lucene_index(_texts(directory, len(columns.ids)), directory)
     order = columns.order()
     lengths = postings.lengths()[order]
     np.save(directory / NORMS, norm_bytes(lengths))
@@ -92,7 +111,7 @@ def write_index(
         content.update(digests[position * _DIGEST : (position + 1) * _DIGEST])
     manifest = Manifest(
         format_version=FORMAT_VERSION,
-        engine=ENGINE,
+        engine=lucene.engine_version() if engine is Engine.LUCENE else native.ENGINE,
         analysis=ANALYSIS_VERSION,
         documents=int(order.size),
         terms=terms,
@@ -101,11 +120,24 @@ def write_index(
         total_terms=int(lengths.sum()),
         documents_with_terms=int(np.count_nonzero(lengths)),
         content_hash=content.hexdigest(),
-        files={file.name: file.stat().st_size for file in sorted(directory.iterdir())},
+        files={
+            str(file.relative_to(directory)): file.stat().st_size
+            for file in sorted(directory.rglob("*"))
+            if file.is_file()
+        },
         skipped=dict(skipped or {}),
     )
     manifest.write(directory)
     return manifest
+
+
+def _texts(directory: Path, count: int) -> Iterator[tuple[str, str]]:
+    """What the reference engine indexes, read back from the store."""
+    store = DocumentReader(directory)
+    for position in range(count):
+        document = json.loads(store.read(position))
+        yield document["id"], document["contents"]
+    store.close()
 
 
 @contextmanager

@@ -19,6 +19,12 @@ SERVICES = ("official", "freeShipping", "COD", "flashsale")
 PAGE_SIZE = 10
 LAST_PAGE = 5
 
+MAX_TERMS = 1024
+"""Lucene refuses a query of more distinct terms; it finds nothing."""
+
+MAX_QUERY = 1 << 16
+"""Characters of a query; no request line upstream is longer. Keeps work bounded."""
+
 _QUERY_SYNTAX = re.compile(r'[+\-&|!(){}\[\]^"~*?:\\/]')
 
 

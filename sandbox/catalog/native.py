@@ -2,36 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sandbox.catalog import bm25, columns, postings
-from sandbox.catalog.analysis import ANALYSIS_VERSION, analyse
-from sandbox.catalog.builder import ENGINE
-from sandbox.catalog.documents import product_from_json
-from sandbox.catalog.filters import (
-    LAST_PAGE,
-    Filters,
-    arrange,
-    clean_query,
-    one_page,
-    read_filters,
-)
-from sandbox.catalog.manifest import read_manifest
-from sandbox.catalog.store import DocumentReader
+from sandbox.catalog.analysis import analyse
+from sandbox.catalog.filters import MAX_TERMS, Filters
+from sandbox.catalog.stored import StoredCatalog, mapped
 from sandbox.catalog.strings import SortedStrings
-from sandbox.exceptions import CatalogError
-from scoring.types import JsonObject, Product
+
+ENGINE = "native-bm25/1"
+"""Name and version of what ranks; stands in manifests and records."""
+
+Accumulators = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
 
 
-class NativeCatalog:
+class NativeCatalog(StoredCatalog):
     """A memory-mapped index. Implements `sandbox.catalog.interface.Catalog`.
 
     Safe to call from several threads: what a query writes belongs to its thread.
@@ -39,65 +29,27 @@ class NativeCatalog:
 
     def __init__(self, directory: Path) -> None:
         """Open the index in `directory`. Raises CatalogError when it cannot be."""
-        self.manifest = read_manifest(directory)
-        made_by = (self.manifest.engine, self.manifest.analysis)
-        if made_by != (ENGINE, ANALYSIS_VERSION):
-            raise CatalogError(
-                f"{directory} was made by {' with '.join(made_by)}, "
-                f"this program has {ENGINE} with {ANALYSIS_VERSION}",
-                code="catalog.other_version",
-                remedy=f"arena catalog build FILE --out {directory}",
-            )
-        self.content_hash = self.manifest.content_hash
-        self.engine = f"{ENGINE} {ANALYSIS_VERSION}"
-
-        def mapped(name: str) -> npt.NDArray[Any]:
-            # The plain array over the map: a memmap's own indexing is slow.
-            return np.asarray(np.load(directory / name, mmap_mode="r"))
-
+        super().__init__(directory)
+        self.engine = ENGINE
         self._terms = SortedStrings(directory, postings.TERMS)
-        self._starts = mapped(postings.STARTS)
-        self._docs = mapped(postings.DOCS)
-        self._tfs = mapped(postings.FREQUENCIES)
-        self._ids = SortedStrings(directory, columns.IDS)
-        self._shop_ids = SortedStrings(directory, columns.SHOP_IDS)
-        self._prices = mapped(columns.PRICES)
-        self._shops = mapped(columns.SHOPS)
-        self._services = mapped(columns.SERVICES)
-        self._norms = mapped(columns.NORMS)
-        self._positions = mapped(columns.POSITIONS)
-        self._store = DocumentReader(directory)
+        self._starts = mapped(directory / postings.STARTS)
+        self._docs = mapped(directory / postings.DOCS)
+        self._tfs = mapped(directory / postings.FREQUENCIES)
+        self._norms = mapped(directory / columns.NORMS)
         self._inverses = bm25.norm_inverses(
             self.manifest.total_terms, self.manifest.documents_with_terms
         )
         self._local = threading.local()
 
-    def __len__(self) -> int:
-        return self.manifest.documents
-
-    def find(
-        self,
-        q: str,
-        *,
-        page: int = 1,
-        shop_id: str | None = None,
-        price: str | None = None,
-        sort: str | None = None,
-        service: Sequence[str] = (),
-    ) -> list[Product]:
-        """See `Catalog.find`."""
-        if not 1 <= page <= LAST_PAGE:
-            return []
-        terms = Counter(analyse(clean_query(q)))
-        numbers = self._rank(terms, read_filters(shop_id, price, service))
-        if sort is None:  # only the page asked for has to be read
-            return [self._product(n) for n in one_page(numbers, page)]
-        return one_page(arrange([self._product(n) for n in numbers], sort), page)
-
-    def _rank(self, terms: Counter[str], filters: Filters) -> list[int]:
-        """Numbers of the best products that pass the filters, at most 50, best first."""
-        shop = -1 if filters.shop_id is None else self._shop_ids.number(filters.shop_id)
-        if filters.shop_id is not None and shop < 0:
+    def rank(self, q: str, filters: Filters) -> list[int]:
+        """See `StoredCatalog.rank`."""
+        shop = -1
+        if filters.shop_id is not None:
+            shop = self.shop_ids.number(filters.shop_id)
+            if shop < 0:
+                return []
+        terms = Counter(analyse(q))
+        if not terms or len(terms) > MAX_TERMS:
             return []
         scores, touched = self._accumulators()
         count = 0
@@ -112,44 +64,17 @@ class NativeCatalog:
             )  # fmt: skip
         reached = touched[:count]
         best: npt.NDArray[np.uint32] = bm25.best(
-            scores, reached, self._prices, filters.low, filters.high,
-            self._shops, shop, self._services, filters.services,
+            scores, reached, self.prices, filters.low, filters.high,
+            self.shops, shop, self.services, filters.services,
         )  # fmt: skip
         bm25.forget(scores, reached)
         numbers: list[int] = best.tolist()
         return numbers
 
-    def _accumulators(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]:
+    def _accumulators(self) -> Accumulators:
         """This thread's scores and list of reached documents, clean between queries."""
-        held: tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]] | None
-        held = getattr(self._local, "held", None)
+        held: Accumulators | None = getattr(self._local, "held", None)
         if held is None:
             held = np.full(len(self), bm25.UNTOUCHED), np.empty(len(self), np.uint32)
             self._local.held = held
         return held
-
-    def _product(self, number: int) -> Product:
-        return product_from_json(self.document(number)["product"])  # type: ignore[arg-type]
-
-    def document(self, number: int) -> JsonObject:
-        """The whole catalogue line of the product that is `number`-th by id."""
-        document: JsonObject = json.loads(self._store.read(int(self._positions[number])))
-        return document
-
-    def product(self, product_id: str) -> Product | None:
-        """See `Catalog.product`."""
-        number = self._ids.number(product_id)
-        return None if number < 0 else self._product(number)
-
-    def products(self, product_ids: Iterable[str]) -> dict[str, Product]:
-        """See `Catalog.products`."""
-        found = ((i, self.product(i)) for i in dict.fromkeys(product_ids))
-        return {i: product for i, product in found if product is not None}
-
-    def ids(self) -> Iterable[str]:
-        """See `Catalog.ids`."""
-        return iter(self._ids)
-
-    def close(self) -> None:
-        """Close the document file; the maps go with the object."""
-        self._store.close()

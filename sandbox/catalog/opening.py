@@ -6,11 +6,13 @@ import hashlib
 import os
 from pathlib import Path
 
+from sandbox.catalog import lucene
 from sandbox.catalog.analysis import ANALYSIS_VERSION
-from sandbox.catalog.builder import ENGINE, build_index
+from sandbox.catalog.builder import build_index
 from sandbox.catalog.interface import Catalog
-from sandbox.catalog.manifest import FORMAT_VERSION, MANIFEST
-from sandbox.catalog.native import NativeCatalog
+from sandbox.catalog.manifest import FORMAT_VERSION, MANIFEST, read_manifest
+from sandbox.catalog.native import ENGINE, NativeCatalog
+from sandbox.catalog.stored import StoredCatalog
 from sandbox.exceptions import CatalogError
 
 FILE_SUFFIXES = (".jsonl", ".jsonl.gz")
@@ -25,7 +27,7 @@ def open_catalog(path: Path | str) -> Catalog:
     """
     path = Path(path)
     if path.is_dir():
-        return NativeCatalog(path)
+        return open_index(path)
     if not path.name.endswith(FILE_SUFFIXES):
         raise CatalogError(
             f"{path} is neither an index directory nor a .jsonl or .jsonl.gz file",
@@ -34,6 +36,13 @@ def open_catalog(path: Path | str) -> Catalog:
     directory = cache_directory(path)
     if not (directory / MANIFEST).exists():
         build_index([path], directory, keep=True)
+    return open_index(directory)
+
+
+def open_index(directory: Path) -> StoredCatalog:
+    """Open an index with the engine that it was built for. Raises CatalogError."""
+    if read_manifest(directory).engine.startswith(lucene.ENGINE):
+        return lucene.LuceneCatalog(directory)
     return NativeCatalog(directory)
 
 

@@ -26,8 +26,8 @@ from sandbox import agent_kit
 from sandbox.exceptions import IsolationError
 from sandbox.isolation import docker_container as container
 from sandbox.isolation import docker_image as sandbox_image
-from sandbox.isolation.docker_checks import Image, examine
-from sandbox.isolation.docker_engine import Engine, EngineError
+from sandbox.isolation.docker_checks import examine, has_mapped_users
+from sandbox.isolation.docker_engine import Engine, EngineError, survey
 from sandbox.isolation.docker_run import Bundle, DockerRun
 from sandbox.isolation.interface import SandboxResult, SandboxSpec
 from sandbox.terminal import console, one_line_errors, plain
@@ -35,11 +35,15 @@ from sandbox.terminal import console, one_line_errors, plain
 T = TypeVar("T")
 
 AGENT_ENV: Final = {
-    "HOME": "/tmp",  # noqa: S108 - inside the sandbox
+    "PATH": "/usr/local/bin:/usr/bin",
+    "HOME": "/tmp",  # noqa: S108 - the sandbox's own
+    "TMPDIR": "/tmp",  # noqa: S108
     "LANG": "C.UTF-8",
-    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "PYTHONDONTWRITEBYTECODE": "1",
     "CHUTES_ACCESS_TOKEN": "sandbox",
 }
+"""The same as under bubblewrap; the token is a dummy that the gateway replaces."""
+
 GATEWAY_SOCKET: Final = "/run/gateway.sock"
 _KIT: Final = Path(agent_kit.__file__).parent
 _GRACE_S: Final = 300.0
@@ -54,15 +58,18 @@ _log = structlog.get_logger(__name__)
 
 
 class Docker:
-    """Implements `Isolation` on a local Docker engine. Made by `open`."""
+    """Implements `Isolation` on a local Docker engine.
+
+    Making one asks the engine what it can do. Raises IsolationError naming the first
+    thing that is missing, and its remedy.
+    """
 
     name = "docker"
 
-    def __init__(self, engine: Engine, image: Image, *, version: str, remapped: bool) -> None:
-        self._engine = engine
-        self._image = image
-        self._version = version
-        self._remapped = remapped
+    def __init__(self, socket: Path | None = None) -> None:
+        found, self._image = examine(socket).usable()
+        self._engine = Engine(found.socket, found.api)
+        self._remapped = has_mapped_users(found.info)
         self._owner = container.Owner.current()
         self._instance = secrets.token_hex(8)
         self._running: set[str] = set()
@@ -71,21 +78,8 @@ class Docker:
 
     @classmethod
     async def open(cls, socket: Path | None = None) -> Docker:
-        """Find the engine and the image.
-
-        Raises IsolationError naming the first thing that is missing, and its remedy.
-        """
-        engine = Engine(socket)
-        try:
-            found = await examine(engine, sandbox_image.reference())
-            lack = found.missing()
-            if lack is not None or found.image is None:
-                detail = lack.detail if lack else "no sandbox image"
-                raise IsolationError(detail, remedy=lack.remedy if lack else None)
-        except BaseException:
-            await engine.close()
-            raise
-        return cls(engine, found.image, version=found.engine_version, remapped=found.remapped)
+        """Make one without holding up the event loop."""
+        return await asyncio.to_thread(cls, socket)
 
     async def run(self, spec: SandboxSpec) -> SandboxResult:
         """Run one agent on one problem in a fresh container and remove it again.
@@ -260,9 +254,9 @@ def build(
     """
 
     async def work() -> None:
-        engine = Engine()
+        found = survey(sandbox_image.reference())
+        engine = Engine(found.socket, found.api)
         try:
-            await engine.negotiate()
             await sandbox_image.build(engine, base, lambda line: console.print(plain(line)))
         finally:
             await engine.close()

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sandbox.exceptions import IsolationError
 from sandbox.isolation import docker_image
-from sandbox.isolation.docker_engine import Engine, EngineError
+from sandbox.isolation.docker_engine import EngineError, Survey, survey
 from sandbox.isolation.interface import Check, SandboxLimits
 
 _CGROUPS = "use an engine with cgroups for memory, CPU and pids (rootless: delegate them)"
@@ -28,52 +29,49 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What was found. `image` is None when it is missing or unusable."""
+    """What was found. `survey` is None without an engine, `image` without a usable image."""
 
     checks: tuple[Check, ...]
+    survey: Survey | None = None
     image: Image | None = None
-    engine_version: str = ""
-    remapped: bool = False
+
+    def usable(self) -> tuple[Survey, Image]:
+        """Engine and image, when nothing is lacking.
+
+        Raises IsolationError naming the first lack and its remedy.
+        """
+        for check in self.checks:
+            if not check.ok:
+                raise IsolationError(check.detail, remedy=check.remedy)
+        assert self.survey is not None, "the engine's own check would have failed"
+        assert self.image is not None, "its own check would have failed"
+        return self.survey, self.image
+
+
+def has_mapped_users(info: Mapping[str, Any]) -> bool:
     """Whether the engine maps a container's users to others of the host's."""
-
-    def missing(self) -> Check | None:
-        """The first thing that is lacking."""
-        return next((check for check in self.checks if not check.ok), None)
+    return any(_security(info, name) for name in ("userns", "rootless"))
 
 
-async def examine(engine: Engine, reference: str) -> Examination:
-    """Look at the engine, what it can confine, its image and its memory."""
+def examine(socket: Path | None = None) -> Examination:
+    """Look at the engine, what it can confine, its image and its memory. Blocks briefly."""
+    reference = docker_image.reference()
     try:
-        await engine.negotiate()
-        info = await engine.info()
-        image = await engine.image(reference)
+        found = survey(reference, socket)
     except EngineError as error:
         return Examination((Check("docker: engine", False, error.message, error.remedy),))
-    version = str(info.get("ServerVersion", "unknown"))
-    found = _image(image)
+    image = _image(found.image)
+    version = found.info.get("ServerVersion", "unknown")
     return Examination(
         checks=(
-            Check("docker: engine", True, f"{version} at {engine.socket}"),
-            _confinement(info, host_has_swap=_host_has_swap()),
-            _image_check(reference, image, found),
-            _memory(info),
+            Check("docker: engine", True, f"{version} at {found.socket}"),
+            _confinement(found.info, host_has_swap=_host_has_swap()),
+            _image_check(reference, found.image, image),
+            _memory(found.info),
         ),
-        image=found,
-        engine_version=version,
-        remapped=any(_security(info, name) for name in ("userns", "rootless")),
+        survey=found,
+        image=image,
     )
-
-
-async def docker_checks(socket: Path | None = None) -> list[Check]:
-    """The lines of `arena doctor` about Docker."""
-    try:
-        engine = Engine(socket)
-    except EngineError as error:
-        return [Check("docker: engine", False, error.message, error.remedy)]
-    try:
-        return list((await examine(engine, docker_image.reference())).checks)
-    finally:
-        await engine.close()
 
 
 def _security(info: Mapping[str, Any], name: str) -> bool:

@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, cast
@@ -122,12 +123,61 @@ def socket_path(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(path)
 
 
-class Engine:
-    """A client of the local engine. Bound to the event loop of its first request."""
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What an engine says of itself. `image` is None when it has none of that name."""
 
-    def __init__(self, socket: Path | None = None) -> None:
-        self.socket = socket or socket_path()
-        self._version = ""
+    socket: Path
+    api: str
+    info: dict[str, Any]
+    image: dict[str, Any] | None
+
+
+def survey(reference: str, socket: Path | None = None) -> Survey:
+    """Ask the engine about itself and the image `reference`. Blocks, for milliseconds.
+
+    Raises EngineError when none answers, or one that is too old.
+    """
+    path = socket or socket_path()
+    transport = httpx.HTTPTransport(uds=str(path))
+    with httpx.Client(transport=transport, base_url="http://engine", timeout=10.0) as http:
+
+        def ask(question: str, *ok: int) -> httpx.Response:
+            try:
+                response = http.get(question)
+            except httpx.HTTPError as error:
+                raise _gone(path, error) from error
+            if response.status_code not in (HTTPStatus.OK, *ok):
+                raise _refusal("GET", question, response)
+            return response
+
+        api = _api_version(str(ask("/_ping").headers.get("Api-Version", "")))
+        info = ask(f"/v{api}/info").json()
+        found = ask(f"/v{api}/images/{quote(reference, safe='')}/json", HTTPStatus.NOT_FOUND)
+        image = found.json() if found.status_code == HTTPStatus.OK else None
+    return Survey(path, api, info, image)
+
+
+def _api_version(offered: str) -> str:
+    """The version to speak: the engine's newest, or the newest this client knows."""
+    major, _, minor = offered.partition(".")
+    version = (int(major), int(minor)) if (major + minor).isdecimal() else (0, 0)
+    if version < _OLDEST_API:
+        raise EngineError(
+            f"the Docker engine speaks API {offered or 'of no version'}; "
+            "sandboxes need 1.41 (Engine 20.10) or newer",
+            remedy="upgrade Docker Engine",
+        )
+    chosen = min(version, _NEWEST_API)
+    return f"{chosen[0]}.{chosen[1]}"
+
+
+class Engine:
+    """A client of the engine at `socket`. Bound to the event loop of its first request."""
+
+    def __init__(self, socket: Path, api: str) -> None:
+        self.socket = socket
+        self._version = f"/v{api}"
         self._http = httpx.AsyncClient(
             transport=httpx.AsyncHTTPTransport(
                 uds=str(self.socket), limits=httpx.Limits(max_keepalive_connections=16)
@@ -147,37 +197,10 @@ class Engine:
         try:
             response = await self._http.request(method, self._version + path, **options)
         except httpx.HTTPError as error:
-            raise self._gone(error) from error
+            raise _gone(self.socket, error) from error
         if response.status_code not in ok:
             raise _refusal(method, path, response)
         return response
-
-    def _gone(self, error: Exception) -> EngineGoneError:
-        why = str(error) or type(error).__name__
-        forbidden = self.socket.exists() and not os.access(self.socket, os.R_OK | os.W_OK)
-        if isinstance(error, httpx.ConnectError) and forbidden:
-            return EngineGoneError(
-                f"this user may not use the Docker engine at {self.socket}",
-                remedy="sudo usermod -aG docker $USER, then log in again",
-            )
-        return EngineGoneError(
-            f"no Docker engine answers at {self.socket}: {why}", remedy=START_ENGINE
-        )
-
-    async def negotiate(self) -> str:
-        """Agree on an API version: the engine's, or the newest this client knows."""
-        response = await self._request("GET", "/_ping")
-        text = str(response.headers.get("Api-Version", "0.0"))
-        major, _, minor = text.partition(".")
-        offered = (int(major), int(minor)) if (major + minor).isdigit() else (0, 0)
-        if offered < _OLDEST_API:
-            raise EngineError(
-                f"the Docker engine speaks API {text}; sandboxes need 1.41 (Engine 20.10) or newer",
-                remedy="upgrade Docker Engine",
-            )
-        chosen = min(offered, _NEWEST_API)
-        self._version = f"/v{chosen[0]}.{chosen[1]}"
-        return text
 
     async def knock(self) -> None:
         """Ask over a new connection: an engine that shuts down serves its old ones on."""
@@ -187,11 +210,7 @@ class Engine:
             try:
                 await fresh.get("http://engine/_ping")
             except httpx.HTTPError as error:
-                raise self._gone(error) from error
-
-    async def info(self) -> dict[str, Any]:
-        """What the engine and its host can do (`docker info`)."""
-        return cast("dict[str, Any]", (await self._request("GET", "/info")).json())
+                raise _gone(self.socket, error) from error
 
     async def image(self, reference: str) -> dict[str, Any] | None:
         """Inspect an image; None when the engine has none of that name."""
@@ -231,14 +250,23 @@ class Engine:
                 async for line in response.aiter_lines():
                     message = json.loads(line) if line.strip() else {}
                     if "error" in message:
-                        raise EngineError(f"the image cannot be built: {message['error']}")
+                        raise EngineError(
+                            f"the image cannot be built: {str(message['error'])[:1000]}",
+                            remedy="name a base that this engine has or can pull: "
+                            "make base, then make image BASE=sn15-arena/base:local",
+                        )
                     yield str(message.get("stream") or message.get("status") or "").rstrip("\n")
         except httpx.HTTPError as error:
-            raise self._gone(error) from error
+            raise _gone(self.socket, error) from error
 
     async def remove_image(self, image: str) -> None:
         """Remove an image by id; one that is gone or in use is no error."""
         await self._request("DELETE", f"/images/{image}", ok=(200, 404, 409))
+
+    async def prune_images(self, label: str) -> None:
+        """Remove the images that carry `label` and that no name refers to any more."""
+        filters = json.dumps({"dangling": ["true"], "label": [label]})
+        await self._request("POST", "/images/prune", params={"filters": filters})
 
     async def create(self, name: str | None, config: Mapping[str, Any]) -> str:
         """Create a container; return its id."""
@@ -263,7 +291,7 @@ class Engine:
                     raise _refusal("POST", path, response)
                 yield Stdio(response.extensions["network_stream"])
         except httpx.HTTPError as error:
-            raise self._gone(error) from error
+            raise _gone(self.socket, error) from error
 
     async def start(self, container: str) -> None:
         """Start a created container."""
@@ -308,3 +336,14 @@ def _refusal(method: str, path: str, response: httpx.Response) -> EngineError:
         f"the Docker engine refused {method} {path}: {message[:1000]}",
         status=response.status_code,
     )
+
+
+def _gone(socket: Path, error: Exception) -> EngineGoneError:
+    why = str(error) or type(error).__name__
+    forbidden = socket.exists() and not os.access(socket, os.R_OK | os.W_OK)
+    if isinstance(error, httpx.ConnectError) and forbidden:
+        return EngineGoneError(
+            f"this user may not use the Docker engine at {socket}",
+            remedy="sudo usermod -aG docker $USER, then log in again",
+        )
+    return EngineGoneError(f"no Docker engine answers at {socket}: {why}", remedy=START_ENGINE)

@@ -20,9 +20,10 @@ from sandbox.isolation.docker_engine import Engine
 REPOSITORY = "sn15-arena/sandbox"
 DEFAULT_BASE = "python:3.11-slim"
 LABEL_PYTHON = "io.sn15-arena.python"
+LABEL_STAGE = "io.sn15-arena.stage"
 LABEL_BASE = "io.sn15-arena.base"
 LABEL_REQUESTS = "io.sn15-arena.requests"
-BUILD = "make image (without a registry: sudo bash .ci/make-base.sh, then make image BASE=…)"
+BUILD = "make image; without a registry: make base, then make image BASE=sn15-arena/base:local"
 LIBRARIES_FOLDER = "/opt/arena/libraries"
 UNPACK = "/opt/arena/unpack.py"
 """Paths inside the image; `image/` holds the other side of them."""
@@ -113,6 +114,7 @@ async def build(engine: Engine, base: str, tell: Callable[[str], None]) -> str:
     image = await _id(engine, name)
     if draft != image:
         await engine.remove_image(draft)
+    await engine.prune_images(LABEL_STAGE)
     tell(f"{name}: Python {version}, {image}")
     return image
 

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
-from sandbox.exceptions import AgentError, ErrorInfo, Fault
+from sandbox.exceptions import AgentError, ErrorInfo, Fault, IsolationError
 from sandbox.isolation import interface
 from sandbox.isolation.clock import AgentClock
 from sandbox.isolation.docker_engine import Engine, EngineError, Stdio
+from sandbox.isolation.docker_usage import Meter
 from sandbox.isolation.frames import Answer, FrameReader, agent_error, read_dialogue
 from sandbox.isolation.interface import SandboxResult, SandboxSpec
 from sandbox.isolation.log import BoundedLog
@@ -53,6 +54,8 @@ class DockerRun:
         self._clock = AgentClock(spec.limits, spec.excused_s)
         self._frames = FrameReader(spec.limits.answer_bytes)
         self._log = BoundedLog(spec.limits.log_bytes)
+        self._peak_memory_bytes: int | None = None
+        self._cpu_s: float | None = None
         self._awake = asyncio.Event()
         """The runner has spoken, or never will."""
         self._over = asyncio.Event()
@@ -61,7 +64,7 @@ class DockerRun:
     async def result(self, bundle: Bundle) -> SandboxResult:
         """Start the container, hand it `bundle`, and see it through.
 
-        Raises EngineError when it cannot be started; a later failure is in the result.
+        Raises IsolationError when it does not come up; a later failure is in the result.
         """
         async with self._engine.attach(self._container) as stdio:
             await self._engine.start(self._container)
@@ -94,25 +97,39 @@ class DockerRun:
         self, stdio: Stdio, bundle: Bundle, reader: asyncio.Task[None]
     ) -> ErrorInfo | None:
         """Return the error that decides the run, or None when a frame does."""
-        try:
-            async with asyncio.timeout(STARTUP_S):
-                await stdio.send(encode_bundle(bundle))
-                await self._awake.wait()
-                if self._frames.ready:
-                    self._clock.start()
-                    await stdio.send(_GO)
-        except (TimeoutError, EngineError):
-            # A container that has ended refuses its input: what it said decides.
-            if not reader.done():
-                await self._settle(reader, kill=True)
-        if not self._frames.ready:
-            return await self._no_start(reader)
+        meter = await self._begin(stdio, bundle, reader)
         overrun = await self._keep_time()
         self._clock.stop()
+        self._peak_memory_bytes, self._cpu_s = meter.peak_memory_bytes(), meter.cpu_s()
         await self._settle(reader, kill=overrun is not None)
         if overrun is not None or self._frames.final is not None:
             return overrun
         return await self._ended_silent(reader)
+
+    async def _begin(self, stdio: Stdio, bundle: Bundle, reader: asyncio.Task[None]) -> Meter:
+        """Bring everything up but the agent, then give the word. Raises IsolationError."""
+        meter = Meter()
+        try:
+            async with asyncio.timeout(STARTUP_S):
+                await stdio.send(encode_bundle(bundle))
+                details = await self._engine.inspect(self._container)
+                if details is not None:
+                    meter = Meter.of_process(int(details["State"]["Pid"]))
+                await self._awake.wait()
+                if self._frames.ready:
+                    self._clock.start()
+                    await stdio.send(_GO)
+                    return meter
+        except TimeoutError:
+            raise IsolationError(f"a sandbox did not start within {STARTUP_S:g} s") from None
+        except EngineError:
+            # A container that has ended refuses its input: what it said tells more.
+            await self._settle(reader, kill=False)
+            if self._frames.ready:
+                return meter
+        lost = _engine_error(reader)
+        said = lost.message if lost else self._log.text().strip()[-500:] or "it said nothing"
+        raise IsolationError(f"a sandbox did not start: {said}")
 
     async def _keep_time(self) -> ErrorInfo | None:
         """Wait for the final frame, the container's end, or the end of the agent's time."""
@@ -129,14 +146,6 @@ class DockerRun:
             with suppress(EngineError):
                 await self._engine.kill(self._container)
         await asyncio.wait({reader}, timeout=LINGER_S)
-
-    async def _no_start(self, reader: asyncio.Task[None]) -> ErrorInfo:
-        """Why the runner never spoke. No line of the agent has run: the host's fault."""
-        lost = _engine_error(reader)
-        if lost is not None:
-            return lost
-        said = self._log.text().strip()[-500:]
-        return _host_failed(f"the sandbox did not come up: {said or 'it said nothing'}")
 
     async def _ended_silent(self, reader: asyncio.Task[None]) -> ErrorInfo:
         """Why the container ended without a final frame."""
@@ -165,12 +174,12 @@ class DockerRun:
     async def _report(self, error: ErrorInfo | None) -> SandboxResult:
         dialogue: tuple[JsonObject, ...] | None = None
         final = self._frames.final
-        if isinstance(final, Answer):
+        if error is None and isinstance(final, Answer):
             try:
                 dialogue = await asyncio.to_thread(read_dialogue, final.body)
             except AgentError as unreadable:
-                error = error or unreadable.info
-        elif final is not None:
+                error = unreadable.info
+        elif isinstance(final, ErrorInfo):
             error = error or final
         return SandboxResult(
             dialogue=dialogue,
@@ -179,6 +188,8 @@ class DockerRun:
             wall_s=self._clock.wall_s,
             excused_s=self._clock.excused_s(),
             log_dropped_bytes=self._log.dropped_bytes,
+            peak_memory_bytes=self._peak_memory_bytes,
+            cpu_s=self._cpu_s,
         )
 
 

@@ -1,69 +1,132 @@
 """Run once, while the sandbox image is built, by the interpreter that agents will get.
 
-Takes away whatever can be imported besides the standard library and the pinned
-libraries, makes those known to the interpreter, compiles everything (the root is
-read-only later), gives sandboxes a folder to unpack into, and clears set-user-id bits.
+    python3 -I prepare.py ROOT
+
+Copies into ROOT, which becomes the image: this interpreter, its standard library, the
+shared libraries these load, and the pinned libraries and `unpack.py` that lie beside
+this file. Nothing else of the base is in the image: no shell, no package manager, no
+set-user-id file. Everything is compiled, since the root is read-only later.
 """
 
 import compileall
-import os
+import py_compile
+import re
 import shutil
 import site
-import stat
+import subprocess
 import sys
 import sysconfig
+from collections.abc import Iterable
 from pathlib import Path
 
-LIBRARIES = Path("/opt/arena/libraries")
-SANDBOX = Path("/sandbox")
+HERE = Path(__file__).parent
 OLDEST = (3, 11)
+ARENA = "opt/arena"
+LEFT_OUT = ("test", "idlelib", "tkinter", "turtledemo", "ensurepip", "config-*", "lib2to3")
+"""Parts of the standard library that a sandbox has no use for; as under bubblewrap."""
+
+LOADED_LATER = ("libgcc_s.so.1",)
+"""What the C library opens by itself: pthread_exit needs it."""
+
+ETC = {
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+    "passwd": "root:x:0:0::/:/bin/false\n",
+    "group": "root:x:0:\n",
+}
 
 
 def main() -> None:
-    """Prepare the image's root; a failure ends the build."""
+    """Fill the image's root; a failure ends the build."""
     if sys.version_info < OLDEST:
         sys.exit(f"the base has Python {sys.version.split()[0]}; agents need 3.11 or newer")
-    folders = [Path(folder) for folder in site.getsitepackages()]
-    for folder in folders:
-        if folder.is_dir():
-            empty(folder)
-    folders[0].mkdir(parents=True, exist_ok=True)
-    (folders[0] / "arena.pth").write_text(f"{LIBRARIES}\n", encoding="ascii")
-    compile_all(Path(sysconfig.get_path("stdlib")), LIBRARIES)
-    SANDBOX.mkdir()
-    clear_setuid(Path("/"))
-    Path(__file__).unlink()
-    sys.path.append(str(LIBRARIES))
-    import requests  # the proof that it works without what was left out
-
-    print(f"Python {sys.version.split()[0]}, requests {requests.__version__}")
-
-
-def empty(folder: Path) -> None:
-    """Remove everything in `folder`: pip and its kin do not belong in a sandbox."""
-    for entry in folder.iterdir():
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
+    root = Path(sys.argv[1])
+    skeleton(root)
+    stdlib = Path(sysconfig.get_path("stdlib"))
+    copy_interpreter(root, stdlib)
+    arena = root / ARENA
+    shutil.copytree(HERE / "libraries", arena / "libraries")
+    shutil.copy(HERE / "unpack.py", arena)
+    packages = inside(root, Path(site.getsitepackages()[0]))
+    packages.mkdir(parents=True, exist_ok=True)
+    (packages / "arena.pth").write_text(f"/{ARENA}/libraries\n", encoding="ascii")
+    compile_all(root, inside(root, stdlib), arena)
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            runnable = path.is_dir() or path.stat().st_mode & 0o100
+            path.chmod(0o755 if runnable else 0o644)
 
 
-def compile_all(stdlib: Path, libraries: Path) -> None:
-    """Write the byte code; a few test files of the standard library are broken on purpose."""
-    compileall.compile_dir(stdlib, quiet=2, workers=0)
-    if not compileall.compile_dir(libraries, quiet=1, workers=0):
-        sys.exit("the libraries cannot be compiled by the base's interpreter")
+def skeleton(root: Path) -> None:
+    """Folders to mount upon, and the little of /etc that the C library reads."""
+    for folder in ("usr/bin", "usr/lib", "usr/lib64", "usr/sbin", "etc", "sandbox"):
+        (root / folder).mkdir(parents=True)
+    for folder in ("dev", "proc", "sys", "tmp", "run"):
+        (root / folder).mkdir()
+    for link in ("bin", "lib", "lib64", "sbin"):
+        (root / link).symlink_to(f"usr/{link}")
+    for name, text in ETC.items():
+        (root / "etc" / name).write_text(text, encoding="ascii")
 
 
-def clear_setuid(root: Path) -> None:
-    """Clear set-user-id and set-group-id bits on this file system."""
-    device = root.stat().st_dev
-    for folder, names, files in os.walk(root):
-        names[:] = [n for n in names if Path(folder, n).lstat().st_dev == device]
-        for path in (Path(folder, name) for name in files):
-            mode = path.lstat().st_mode
-            if stat.S_ISREG(mode) and mode & (stat.S_ISUID | stat.S_ISGID):
-                path.chmod(stat.S_IMODE(mode) & ~(stat.S_ISUID | stat.S_ISGID))
+def inside(root: Path, path: Path) -> Path:
+    """Where a path of the base lies in the image, whose /lib is a link into /usr."""
+    top = path.parts[1]
+    return root / ("usr" if top in {"bin", "lib", "lib64", "sbin"} else "") / str(path)[1:]
+
+
+def copy_interpreter(root: Path, stdlib: Path) -> None:
+    """Copy python3, the standard library, what they load, and the time zones."""
+    real = Path(sys.executable).resolve()
+    copy(root, real)
+    program = inside(root, Path(sys.executable))
+    program.with_name("python3").unlink(missing_ok=True)
+    program.with_name("python3").symlink_to(real.name)
+    left_out = shutil.ignore_patterns(
+        *LEFT_OUT, "__pycache__", "site-packages", "dist-packages", "sitecustomize.py"
+    )
+    shutil.copytree(stdlib, inside(root, stdlib), ignore=left_out, ignore_dangling_symlinks=True)
+    for library in shared_libraries([real, *sorted((stdlib / "lib-dynload").glob("*.so"))]):
+        copy(root, library)
+    cache = Path("/etc/ld.so.cache")  # a base may keep libpython where no default looks
+    if cache.exists():
+        copy(root, cache)
+    zones = Path("/usr/share/zoneinfo")
+    if zones.is_dir():
+        doubles = shutil.ignore_patterns("posix", "right", "localtime", "posixrules")
+        shutil.copytree(zones, inside(root, zones), ignore=doubles)
+
+
+def copy(root: Path, path: Path) -> None:
+    """Copy one file of the base to its place in the image."""
+    target = inside(root, path)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy2(path, target)
+
+
+def shared_libraries(programs: Iterable[Path]) -> list[Path]:
+    """Every shared library that the programs load, after ldd(1)."""
+    listed = subprocess.run(["ldd", *programs], check=False, capture_output=True, text=True).stdout
+    found = {Path(path) for path in re.findall(r"(?:=> |^\s+)(/\S+) \(0x", listed, re.M)}
+    folders = {path.parent for path in found if path.name == "libc.so.6"}
+    if not folders:
+        sys.exit("ldd does not say which libraries python3 needs")
+    found |= {f / name for f in folders for name in LOADED_LATER if (f / name).exists()}
+    return sorted(found)
+
+
+def compile_all(root: Path, stdlib: Path, arena: Path) -> None:
+    """Write byte code that names the files by their paths in the image, and never goes stale."""
+    for folder, quiet in ((stdlib, 2), (arena / "libraries", 1)):
+        done = compileall.compile_dir(
+            folder,
+            quiet=quiet,
+            workers=0,
+            stripdir=root,
+            prependdir="/",
+            invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+        )
+        if not done and folder != stdlib:
+            sys.exit("the libraries cannot be compiled by the base's interpreter")
 
 
 main()

@@ -5,6 +5,7 @@ The same list decides whether the isolation opens and what `arena doctor` shows.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,6 +73,11 @@ def examine(socket: Path | None = None) -> Examination:
         survey=found,
         image=image,
     )
+
+
+async def docker_checks(socket: Path | None = None) -> list[Check]:
+    """The lines of `arena doctor` about Docker."""
+    return list((await asyncio.to_thread(examine, socket)).checks)
 
 
 def _security(info: Mapping[str, Any], name: str) -> bool:

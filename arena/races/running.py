@@ -6,7 +6,6 @@ What `arena race run` does, as a function: the demonstration runs the same.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -128,7 +127,7 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
         sink = RaceSink(spool, board, uploader)
         await asyncio.to_thread(sink.load)
         await uploader.connect()
-        workers = options.workers or default_workers(options.world)
+        workers = options.workers or workers_that_fit(options.world.sandbox_limits)
         _announce(tell, directory, spool, board, workers, opened)
         race = Race(
             world=opened.world,
@@ -152,12 +151,6 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
             wall_s=time.monotonic() - started,
             stopped=stopped,
         )
-
-
-def default_workers(options: WorldOptions) -> int:
-    """As many sandboxes at once as memory holds, at most two a core: agents mostly wait."""
-    cores = len(os.sched_getaffinity(0))
-    return max(1, min(2 * cores, workers_that_fit(options.sandbox_limits)))
 
 
 async def _go(

@@ -1,0 +1,112 @@
+"""Small real values for tests of records and races."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+
+from arena.races.inputs import RaceInputs
+from arena.records.store import RaceEntry
+from arena.runs.agent import AgentFile
+from arena.runs.record import AgentRef, Conditions, ProblemRef, RunRecord, Timing
+from sandbox.gateway.interface import GatewayLimits
+from sandbox.isolation.interface import SandboxLimits
+from sandbox.trace import Trace
+from scoring.attempt import read_attempt
+from scoring.exceptions import ErrorInfo, Fault
+from scoring.outcome import score
+from scoring.types import Bucket, JsonObject, PriceBand, Problem, Product, Reward
+
+AGENT_FAULT = ErrorInfo("agent.exception", Fault.AGENT, "it raised")
+HOST_FAULT = ErrorInfo("isolation.failed", Fault.VALIDATOR, "no sandbox")
+PLATFORM_FAULT = ErrorInfo("platform.unexpected", Fault.PLATFORM, "a bug")
+
+
+def agent(label: str = "alpha", source: bytes = b"def agent_main(p): return []\n") -> AgentFile:
+    digest = hashlib.sha256(source).hexdigest()
+    return AgentFile(AgentRef(label, f"{label}.py", digest), source)
+
+
+def problem(number: int = 1, query: str = "a red mug") -> Problem:
+    """A product problem whose answer is product 1; it states a price."""
+    reward = Reward("1", title=("red mug",), price=(PriceBand(1.0, 10.0),))
+    return Problem(f"p{number}", query, Bucket.PRODUCT, (reward,))
+
+
+def outcome(problem: Problem, recommended: str | None) -> JsonObject:
+    """The outcome of a run that recommended this product in good order, or nothing."""
+    calls = [
+        {"name": "recommend_product", "parameters": {"product_ids": recommended}},
+        {"name": "terminate", "parameters": {"status": "success"}},
+    ]
+    dialogue = [{"completion": {"message": {"tool_call": calls}}}] if recommended else None
+    products = {
+        "1": Product("1", "s", "Red mug", 5.0),
+        "2": Product("2", "s", "Blue mug", 50.0),
+    }
+    return score(problem, read_attempt(dialogue), products).to_json()
+
+
+def record(
+    problem: Problem,
+    *,
+    label: str = "alpha",
+    race_id: str = "race",
+    run_id: str | None = None,
+    recommended: str | None = "1",
+    axis: str = "A",
+    failure: ErrorInfo | None = None,
+    attempt: int = 1,
+    dialogue: tuple[JsonObject, ...] | None = (),
+) -> RunRecord:
+    closed = failure is None or failure.fault is Fault.AGENT
+    if failure is not None:
+        recommended = None
+    return RunRecord(
+        run_id=run_id or f"{label}-{problem.problem_id}-{attempt}",
+        race_id=race_id,
+        phase="race",
+        attempt=attempt,
+        agent=agent(label).ref,
+        problem=ProblemRef(problem.problem_id, problem.bucket.value),
+        conditions=Conditions("ab" * 32, "engine 1", "rules-1", "standin/shopper-1"),
+        timing=Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:02+00:00", wall_s=2.0),
+        trace=Trace().to_json(),
+        dialogue=dialogue,
+        outcome=outcome(problem, recommended) if closed else None,
+        axis={"axis": axis, "reasons": []} if closed else None,
+        failure=failure,
+    )
+
+
+def inputs(
+    agents: tuple[AgentFile, ...] = (agent(),), problems: tuple[Problem, ...] = (problem(),)
+) -> RaceInputs:
+    return RaceInputs(
+        agents=agents,
+        suites=("suite.jsonl",),
+        problems=problems,
+        catalog_hash="ab" * 32,
+        catalog_engine="engine 1",
+        scoring_version="rules-1",
+        model_server="stand-in",
+        model="standin/shopper-1",
+        sandbox_limits=SandboxLimits(),
+        gateway_limits=GatewayLimits(),
+    )
+
+
+def race_entry(
+    race_id: str = "race",
+    agents: tuple[AgentFile, ...] = (agent(),),
+    problems: tuple[Problem, ...] = (problem(),),
+) -> RaceEntry:
+    return RaceEntry(
+        race_id=race_id,
+        phase="race",
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+        fingerprint="cd" * 32,
+        inputs={"any": "thing"},
+        agents=tuple((one.ref, one.source) for one in agents),
+        problems=tuple(ProblemRef(p.problem_id, p.bucket.value) for p in problems),
+    )

@@ -5,7 +5,6 @@ What each needs is imported only when it is asked for.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from sandbox.exceptions import Fault, IsolationError
@@ -52,11 +51,8 @@ async def open_isolation(kind: str | None = None) -> Isolation:
 
 
 def checks() -> list[Check]:
-    """What this machine has and lacks for each isolation, for `arena doctor`.
-
-    Not to be called inside an event loop.
-    """
+    """What this machine has and lacks for each isolation, for `arena doctor`. Blocks briefly."""
     from sandbox.isolation.bubblewrap_checks import bubblewrap_checks
-    from sandbox.isolation.docker_checks import docker_checks
+    from sandbox.isolation.docker_checks import examine
 
-    return [*asyncio.run(docker_checks()), *bubblewrap_checks()]
+    return [*examine().checks, *bubblewrap_checks()]

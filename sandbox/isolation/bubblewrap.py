@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import re
 import secrets
@@ -23,6 +22,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+import structlog
 
 from sandbox.exceptions import IsolationError
 from sandbox.isolation import cgroup, root
@@ -44,7 +45,7 @@ _NAMESPACES: Final = ("net", "pid", "ipc", "uts", "cgroup")
 _CAPABILITIES: Final = ("SYS_ADMIN", "SETUID", "SETGID", "SETPCAP", "NET_BIND_SERVICE")
 """What entry.py needs before it gives them up."""
 
-_log = logging.getLogger(__name__)
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,7 @@ class Bubblewrap:
     def __init__(self, host: _Host, settings: IsolationSettings) -> None:
         self._host = host
         self._slots = Slots(settings.run_dir / "slots", settings.uid_base, settings.uid_slots)
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: set[asyncio.Task[SandboxResult]] = set()
         self._closed = False
 
     @classmethod
@@ -80,27 +81,37 @@ class Bubblewrap:
     async def run(self, spec: SandboxSpec) -> SandboxResult:
         """See Isolation."""
         if self._closed:
-            raise IsolationError("this isolation was closed")
-        task = asyncio.current_task()
-        assert task is not None
-        self._running.add(task)
+            raise IsolationError("this isolation is closed")
+        _check_socket(spec.gateway_socket)
+        work = asyncio.create_task(self._run(spec))
+        self._running.add(work)
         try:
-            _check_socket(spec.gateway_socket)
-            return await self._run(spec)
+            await asyncio.wait({work})
         finally:
-            self._running.discard(task)
+            work.cancel()  # changes nothing when it is done
+            await _ended(work)
+            self._running.discard(work)
+        if work.cancelled():
+            raise IsolationError("this isolation was closed during the run")
+        return work.result()
 
     async def reclaim(self) -> list[str]:
         """See Isolation."""
-        return await asyncio.to_thread(self._reclaim)
+        removed = []
+        for slot in self._slots.abandoned():
+            try:
+                if await _remove_leftover(slot):
+                    removed.append(f"bubblewrap sandbox {slot.number} of a process that is gone")
+            finally:
+                slot.release()
+        return removed
 
     async def close(self) -> None:
         """See Isolation."""
         self._closed = True
-        tasks = self._running - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for work in list(self._running):
+            work.cancel()
+            await _ended(work)
 
     def environment(self) -> dict[str, str]:
         """See Isolation."""
@@ -111,22 +122,34 @@ class Bubblewrap:
         }
 
     async def _run(self, spec: SandboxSpec) -> SandboxResult:
-        slot = self._slots.take()
+        slot = await self._take_slot()
         try:
-            _remove_leftover(slot)
             name = f"{cgroup.PREFIX}{slot.number}-{secrets.token_hex(6)}"
             group = self._host.groups.create(name, spec.limits)
             slot.note = json.dumps([str(folder) for folder in group.folders()])
             try:
                 return await self._supervise(spec, slot, group)
             finally:
-                await _uninterrupted(asyncio.to_thread(_remove_leftover, slot))
+                await _remove_leftover(slot)
         finally:
             slot.release()
+
+    async def _take_slot(self) -> Slot:
+        """A slot whose users own no process any more."""
+        tried: list[Slot] = []
+        try:
+            while True:
+                tried.append(self._slots.take())
+                if await _remove_leftover(tried[-1]):
+                    return tried.pop()
+        finally:
+            for slot in tried:
+                slot.release()
 
     async def _supervise(self, spec: SandboxSpec, slot: Slot, group: cgroup.Group) -> SandboxResult:
         as_root = os.geteuid() == 0
         if as_root:
+            # Only this sandbox's forwarder may connect, though others were to see the path.
             os.chown(spec.gateway_socket, slot.forwarder_uid, slot.forwarder_uid)
             spec.gateway_socket.chmod(0o600)
         with _command(self._host, spec, slot, group, as_root=as_root) as (command, descriptors):
@@ -138,22 +161,14 @@ class Bubblewrap:
                 pass_fds=descriptors,
                 env={},
                 cwd="/",
+                # An interrupt at the keyboard is for the validator, which then cleans up.
+                start_new_session=True,
             )
         supervisor = Supervisor(spec, process, group)
         try:
             return await supervisor.run()
         finally:
-            await _uninterrupted(_end(process, group))
-
-    def _reclaim(self) -> list[str]:
-        removed = []
-        for slot in self._slots.abandoned():
-            try:
-                _remove_leftover(slot)
-                removed.append(f"bubblewrap sandbox {slot.number} of a process that has ended")
-            finally:
-                slot.release()
-        return removed
+            await _ended(asyncio.create_task(_kill(process, group)))
 
 
 def _prepare(settings: IsolationSettings) -> _Host:
@@ -175,7 +190,7 @@ def find_bwrap() -> tuple[str, str]:
 
 def _check_socket(path: Path) -> None:
     try:
-        is_socket = stat.S_ISSOCK(path.stat().st_mode)
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
     except OSError as error:
         raise IsolationError(f"the gateway's socket {path}: {error.strerror}") from None
     if not is_socket:
@@ -273,7 +288,7 @@ _ENVIRONMENT: Final = {
 }
 
 
-async def _end(process: asyncio.subprocess.Process, group: cgroup.Group) -> None:
+async def _kill(process: asyncio.subprocess.Process, group: cgroup.Group) -> None:
     """Kill a sandbox whole, and wait for its first process."""
     cgroup.kill(group.folders())
     with suppress(ProcessLookupError):
@@ -281,29 +296,35 @@ async def _end(process: asyncio.subprocess.Process, group: cgroup.Group) -> None
     await process.wait()
 
 
-async def _uninterrupted(work: Any) -> None:
-    """Await to the end even when cancelled meanwhile; the cancellation is raised after."""
-    task = asyncio.ensure_future(work)
+async def _ended(task: asyncio.Task[Any]) -> None:
+    """Wait for a task's end even when cancelled meanwhile, and pass that on afterwards."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
-            await asyncio.shield(task)
+            await asyncio.wait({task})
         except asyncio.CancelledError as error:
             cancelled = error
-    task.result()
     if cancelled:
         raise cancelled
 
 
-def _remove_leftover(slot: Slot) -> None:
-    """Kill and remove what a slot's note names; the note stays when that fails."""
+async def _remove_leftover(slot: Slot) -> bool:
+    """Kill and remove what a slot's note names; False when something would not go.
+
+    The note stays then, for the next one to try. Goes on to the end when cancelled.
+    """
     if not slot.note:
-        return
+        return True
     folders = [Path(text) for text in _noted(slot.note)]
-    if cgroup.destroy(folders, REMOVAL_S):
-        slot.note = ""
-    else:
-        _log.error("a sandbox's cgroup could not be removed: %s", folders)
+    work = asyncio.create_task(asyncio.to_thread(cgroup.destroy, folders, REMOVAL_S))
+    try:
+        await _ended(work)
+    finally:
+        if work.result():
+            slot.note = ""
+        else:
+            _log.error("cgroups of a sandbox could not be removed", folders=_noted(slot.note))
+    return work.result()
 
 
 def _noted(note: str) -> list[str]:

@@ -14,14 +14,13 @@ that skip into a failure, so that a missing engine can never pass for a green ru
 
 from __future__ import annotations
 
-import importlib
-import inspect
 import os
 from collections.abc import AsyncIterator
 
 import pytest
 
 from sandbox.exceptions import IsolationError
+from sandbox.isolation import open_isolation
 from sandbox.isolation.interface import Isolation
 
 NAMES = ("docker", "bubblewrap")
@@ -33,14 +32,12 @@ async def open_or_skip(name: str) -> Isolation:
     Fails instead when ARENA_REQUIRE_ISOLATION names it.
     """
     try:
-        opened = importlib.import_module("sandbox.isolation").open_isolation(name)
-        isolation: Isolation = await opened if inspect.isawaitable(opened) else opened
+        return await open_isolation(name)
     except IsolationError as error:
         required = os.environ.get("ARENA_REQUIRE_ISOLATION", "").replace(" ", "").split(",")
         if name in required:
             pytest.fail(f"ARENA_REQUIRE_ISOLATION names {name}, but: {error}")
         pytest.skip(f"{name}: {error}")
-    return isolation
 
 
 @pytest.fixture(params=NAMES)

@@ -28,6 +28,7 @@ REMEDY: Final = (
     "run it with sudo, under `systemd-run --user --scope -p Delegate=yes`, or use Docker"
 )
 
+_LARGEST_CHARGE: Final = 4 << 20
 _LEAF: Final = f"{PREFIX}validator"
 """Where this process moves on v2, as a group with children may hold no processes."""
 
@@ -273,12 +274,17 @@ class _GroupV1:
         used_ns = None
         if "cpuacct" in self._by_controller:
             used_ns = _number(self._by_controller["cpuacct"] / "cpuacct.usage")
-        failures = (_number(memory / f) for f in ("memory.failcnt", "memory.memsw.failcnt"))
+        peak, limit = (
+            _number(memory / name) or 0
+            for name in ("memory.max_usage_in_bytes", "memory.limit_in_bytes")
+        )
         return Usage(
-            peak_memory_bytes=_number(memory / "memory.max_usage_in_bytes"),
+            peak_memory_bytes=peak,
             cpu_s=None if used_ns is None else used_ns / 1e9,
             killed=_counter(memory / "memory.oom_control", "oom_kill") > 0,
-            at_limit=any(failures),
+            # Not memory.failcnt: recent kernels leave it at 0. A charge that fails is not
+            # in the peak, and may be that of a huge page.
+            at_limit=peak + _LARGEST_CHARGE >= limit,
         )
 
 

@@ -26,6 +26,11 @@ START_S: Final = 60.0
 DRAIN_S: Final = 5.0
 """How long to wait for the last output of a sandbox that was killed."""
 
+FLOOD_BYTES: Final = 128 << 20
+FLOOD_PAUSE_S: Final = 0.02
+"""An agent that has printed so much waits a little before it may print on: reading it
+at a gigabyte a second would cost the sandboxes beside it."""
+
 
 class Supervisor:
     """Sees one sandbox through, from the first process to the result.
@@ -111,6 +116,8 @@ class Supervisor:
         assert stream is not None
         while data := await stream.read(CHUNK):
             self._log.feed(data)
+            if self._log.dropped_bytes > FLOOD_BYTES:
+                await asyncio.sleep(FLOOD_PAUSE_S)
 
     async def _result(self, usage: cgroup.Usage, exit_code: int | None) -> SandboxResult:
         dialogue: tuple[JsonObject, ...] | None = None

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from sandbox.standin.needs import Task
 from sandbox.standin.weighing import Weighed
 
+ALIKE = 2
+"""Decimals to which the scores of two baskets have to differ to count as different."""
 _DEPTH = 8
 """Candidates of an item that a combination may take."""
 
@@ -78,12 +80,18 @@ def _best(
 
 
 def _value(task: Task, chosen: Sequence[Weighed]) -> tuple[bool, float, float]:
-    """What a basket is worth: within the budget first, then by score, then the cheaper."""
+    """What a basket is worth: within the budget first, then by score.
+
+    Of baskets that fit alike the cheaper one is worth more, but under a budget the dearer
+    one: who names a budget means to use it.
+    """
     total = sum(w.candidate.price for w in chosen)
     affordable = True
     if task.voucher:
         one_shop = len({w.candidate.shop_id for w in chosen}) == 1
         affordable = task.voucher.total_after(total, one_shop=one_shop) <= task.voucher.budget
+        if affordable:
+            return affordable, round(sum(w.score for w in chosen), ALIKE), total
     return affordable, round(sum(w.score for w in chosen), 6), -total
 
 

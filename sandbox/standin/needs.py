@@ -13,14 +13,16 @@ from dataclasses import dataclass
 from sandbox.standin.splitting import split_items
 from scoring.types import Bucket
 
-_NUMBER = r"(?:php|₱|p)?\s*(\d[\d,]*(?:\.\d+)?)"
+_CURRENCY = r"(?:php|₱|\$|p(?=\s?\d))"
+_NUMBER = r"\d[\d,]*(?:\.\d+)?"
 _MONEY = r"\s*(?:php\b|pesos?\b|₱)"
-_COST = r"(?:pric(?:e|es|ed|ing)|costs?|costing|worth|sell(?:s|ing)?|budget)"
+_COST = r"(?:pric(?:e|es|ed|ing)|costs?|costing|worth|budget)"
 _LINK = r"(?:\s+(?:is|are|of|range|ranging|tag|anywhere|should|be|listed|it|for|at|and|cost))*"
 
 _BETWEEN = re.compile(
-    rf"(?:{_COST}{_LINK}\s+)?(?:between|from|within|ranging from|(?:in the )?range of)\s+"
-    rf"{_NUMBER}(?:{_MONEY})?\s*(?:and|to|-|–)\s*{_NUMBER}({_MONEY})?",
+    rf"(?P<cost>{_COST}{_LINK}\s+)?(?:between|from|within|ranging from|(?:in the )?range of)\s+"
+    rf"(?P<before>{_CURRENCY})?\s*(?P<low>{_NUMBER})(?:{_MONEY})?\s*(?:and|to|-|–)\s*"
+    rf"{_CURRENCY}?\s*(?P<high>{_NUMBER})(?P<after>{_MONEY})?",
     re.IGNORECASE,
 )
 _MORE = (
@@ -31,14 +33,18 @@ _LESS = (
     r"(?:below|under|less than|lower than|cheaper than|at most|up to|no more than|"
     r"not exceeding|within|maximum of)"
 )
-_ABOVE = re.compile(
-    rf"({_COST}{_LINK}\s+)?{_MORE}\s+{_NUMBER}({_MONEY})?(?![\w%])",
-    re.IGNORECASE,
-)
-_BELOW = re.compile(
-    rf"({_COST}{_LINK}\s+)?{_LESS}\s+{_NUMBER}({_MONEY})?(?![\w%])",
-    re.IGNORECASE,
-)
+
+
+def _bound(words: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<cost>{_COST}{_LINK}\s+)?{words}\s+(?P<before>{_CURRENCY})?\s*"
+        rf"(?P<bound>{_NUMBER})(?P<after>{_MONEY})?(?![\w%])",
+        re.IGNORECASE,
+    )
+
+
+_ABOVE = _bound(_MORE)
+_BELOW = _bound(_LESS)
 
 SERVICES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("official", re.compile(r"\blaz\s?mall\b", re.IGNORECASE)),
@@ -138,23 +144,20 @@ def read_price(text: str) -> tuple[str, float | None, float | None]:
 
     A bound counts only beside a currency or a word of cost: "above 5000 mAh" is no price.
     """
-    match = _BETWEEN.search(text)
-    while match and not (match[3] or re.match(_COST, match[0], re.IGNORECASE)):
-        match = _BETWEEN.search(text, match.end())
-    if match:
-        low, high = sorted((_number(match[1]), _number(match[2])))
-        return _cut(text, match), low, high
-    low_bound: float | None = None
-    high_bound: float | None = None
+    for match in _BETWEEN.finditer(text):
+        if _is_money(match):
+            low, high = sorted((_number(match["low"]), _number(match["high"])))
+            return _cut(text, match), low, high
+    bounds: list[float | None] = []
     for pattern in (_ABOVE, _BELOW):
-        found = next((m for m in pattern.finditer(text) if m[1] or m[3]), None)
-        if found:
-            text = _cut(text, found)
-            if pattern is _ABOVE:
-                low_bound = _number(found[2])
-            else:
-                high_bound = _number(found[2])
-    return text, low_bound, high_bound
+        found = next(filter(_is_money, pattern.finditer(text)), None)
+        bounds.append(_number(found["bound"]) if found else None)
+        text = _cut(text, found) if found else text
+    return text, bounds[0], bounds[1]
+
+
+def _is_money(match: re.Match[str]) -> bool:
+    return any(match[group] for group in ("cost", "before", "after"))
 
 
 def _cut(text: str, match: re.Match[str]) -> str:

@@ -64,6 +64,8 @@ _ONE_OF = re.compile(
     re.IGNORECASE,
 )
 _ABOUT = re.compile(r"for (the [\w' -]{3,40}),\s*(?:it should|i want it|i need it)?", re.IGNORECASE)
+_MADE = re.compile(r"\b(?:made (?:in|of|from)|that|which|priced|costing|compatible)\b")
+_KINDS = re.compile(r"(?:some|any|these)?\s*(?:products|items|things|goods)\b", re.IGNORECASE)
 _ABOUT_NEW = re.compile(
     r"(?:lastly, |finally, |also, |next, )?for (?:an?|another) ([\w' -]{3,40}),\s*"
     r"(?:look for|search for|select|choose|pick|find|i (?:want|need))",
@@ -74,7 +76,9 @@ _PRICE = re.compile(
     re.IGNORECASE,
 )
 _CLAUSE = re.compile(r"\s*;\s*(?:and\s+)?|,\s*as well as\s+|\s+as well as\s+|,?\s+and also\s+")
-_COMMA = re.compile(r"\s*,\s*(?:and\s+|also\s+|plus\s+|as well as\s+|or\s+)*|\s+and\s+")
+_COMMA = re.compile(
+    r"\s*,\s*(?:and\s+|also\s+|plus\s+|as well as\s+|or\s+|finally,?\s+|lastly,?\s+)*|\s+and\s+"
+)
 _GOES_ON = re.compile(
     r"^(?:(?:with|without|made|in|on|at|of|to|by|from|for|priced?|pric(?:es|ing)|sized?|suitable|"
     r"featuring|features?|available|costs?|costing|includ\w+|comes?|coming|crafted|support\w*|"
@@ -82,7 +86,7 @@ _GOES_ON = re.compile(
     r"especially|ideal|categor\w+|classif\w+|model\w*|type|brand\w*|colou?r\w*|style[ds]?|over|"
     r"above|under|below|more|less|between|is|are|it|its|released|sold|plus free|weighing|"
     r"weigh\w*|about|around|up|non|not|no|free|complimentary|cash|pay|lazmall|lazflash|"
-    r"authenticity|easy|quick|fast|guaranteed|inspired|related|themed|part|offer(?:s|ed)?|"
+    r"authenticity|easy|quick|fast|guaranteed|inspired|related|themed|part|offered|offers?(?! an? )|named|called|"
     r"showing|recommended|rated|fits?|fitting|works?|working|packed|pack|packaged|measuring|"
     r"must|specifically|needs?|good|great|can|allows?|both|under|if|plus|or|along|together|based|"
     r"crafted|produced|manufactured|formulated|scented|flavou?red|equipped|adjustable|"
@@ -90,7 +94,7 @@ _GOES_ON = re.compile(
     r"|size\b|100%|❤)",
     re.IGNORECASE,
 )
-_ARTICLE = re.compile(r"^(?:a|an|another|some|one|two|three)\s+(?:\w|['\"])", re.IGNORECASE)
+_ARTICLE = re.compile(r"^(?:a|an|another|some|one)\s+(?:\w|['\"])", re.IGNORECASE)
 _STOP_AT = re.compile(
     r"\b(?:with|without|made|in|from|for|priced|that|which|featuring|available|of|costing|sized|"
     r"suitable|like|by|compatible|related|crafted|on|at|supporting|over|above|between|comes?|"
@@ -184,6 +188,8 @@ def _by_sentence(text: str) -> list[str]:
             items = [f"{item}, {_SHARED.sub('', sentence)}" for item in items]
         elif items and (_TRAILER.match(sentence) or _is_pointer(sentence)):
             continue
+        elif items and _ONE_OF.match(sentence):
+            items.append(sentence)
         elif items and re.match(r"(?:the|it|they|this|its)\b", sentence, re.IGNORECASE):
             items[_referred(items, sentence.split(" should ")[0])] += f", {sentence}"
         elif about := _ABOUT_NEW.match(sentence):
@@ -191,12 +197,14 @@ def _by_sentence(text: str) -> list[str]:
         elif items and (about := _ABOUT.match(sentence)):
             items[_referred(items, about[1])] += f", {sentence[about.end() :]}"
         else:
-            items.extend(_sentence_items(_strip_lead(sentence)))
-    return [item for item in items if _says_something(item)]
+            items.extend(_sentence_items(_strip_lead(_WISH.sub("", sentence, count=1))))
+    items = [item for item in items if _says_something(item)]
+    # "Products for all ages. I need a ...": the first sentence spoke of all of them.
+    return items[1:] if len(items) > 2 and _KINDS.match(items[0]) else items
 
 
 def _sentence_items(sentence: str) -> list[str]:
-    sentence = re.sub(r",?\s+where (?=one\b)", ", ", sentence)
+    sentence = re.sub(r"(?::|,?\s+where)\s+(?=one\b)", ", ", sentence)
     if ";" in sentence:
         return [_strip_lead(part).strip(" .,:?") for part in re.split(r";\s*(?:and\s+)?", sentence)]
     items: list[str] = []
@@ -222,18 +230,17 @@ def _list(clause: str) -> list[str]:
 
     def hold(match: re.Match[str]) -> str:
         held.append(match[0])
-        return f"⟦{len(held) - 1}⟧"
+        kind = "q" if match[0].startswith("'") else "n"
+        return f"⟦{kind}{len(held) - 1}⟧"
 
     def restore(text: str) -> str:
-        while "⟦" in text and held:
-            text = re.sub(
-                r"⟦(\d+)⟧", lambda m: held[int(m[1])] if int(m[1]) < len(held) else "", text
-            )
-            if not re.search(r"⟦\d+⟧", text):
-                break
+        # What is held was taken in two rounds, so a later part may hold an earlier one.
+        for _ in range(2):
+            text = re.sub(r"⟦[qn](\d+)⟧", lambda m: held[int(m[1])], text)
         return text
 
-    masked = re.sub(r"\([^)]*\)|'[^']{3,80}'", hold, _PRICE.sub(hold, clause.replace("⟦", "[")))
+    plain = clause.replace("⟦", "[").replace("⟧", "]")
+    masked = re.sub(r"\([^)]*\)|'[^']{3,80}'", hold, _PRICE.sub(hold, plain))
     pieces: list[tuple[str, str]] = []
     position, glue = 0, ""
     for match in [*_COMMA.finditer(masked), None]:
@@ -270,7 +277,9 @@ def _starts_item(piece: str, before: str, glue: str, *, listing: bool) -> bool:
     head = _STOP_AT.split(piece, maxsplit=1)[0].strip(" .,").lower().split()
     article = bool(_ARTICLE.match(piece))
     if not head:
-        return bool(re.match(r"⟦\d+⟧", piece)) and listing
+        return piece.startswith("⟦q") and (listing or "and" in glue)
+    if article and _MADE.search(piece):
+        return True
     if head[-1] in ATTRIBUTE_NOUNS or (head[-1] in AMBIGUOUS_NOUNS and not article):
         return False
     if article:

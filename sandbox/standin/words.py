@@ -22,7 +22,7 @@ _PHRASES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\bwater[ -]?(?:proof|resistant|resistance)\b"), "waterproof"),
     (re.compile(r"\b(?:type|usb)[ -]c\b"), "typec"),
     (re.compile(r"\bhand-?made\b"), "handmade"),
-    (re.compile(r"[\"”″]"), "inch "),
+    (re.compile(r"(?<=\d)[ -]*(?:inch(?:es)?\b|[\"”″])"), "inch "),
     (re.compile(r"['’]s\b"), ""),
     (re.compile(r"(?<=\d)\s*%"), ""),
 )

@@ -26,7 +26,7 @@ from sandbox.catalog.bm25 import norm_bytes
 from sandbox.catalog.columns import NORMS, ColumnsWriter
 from sandbox.catalog.documents import Document, OnBad, OnRead, read_documents
 from sandbox.catalog.manifest import FORMAT_VERSION, MANIFEST, Manifest, read_manifest
-from sandbox.catalog.postings import PostingsWriter
+from sandbox.catalog.postings import DEFAULT_LIMITS, Limits, PostingsWriter
 from sandbox.catalog.store import DocumentReader, DocumentWriter
 from sandbox.exceptions import CatalogError
 
@@ -76,6 +76,7 @@ def write_index(
     directory: Path,
     skipped: Counter[str] | None = None,
     engine: Engine = Engine.NATIVE,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Manifest:
     """Write an index of `documents`, whose ids are distinct, into an empty directory.
 
@@ -84,7 +85,7 @@ def write_index(
     store, columns, postings = (
         DocumentWriter(directory),
         ColumnsWriter(directory),
-        PostingsWriter(directory),
+        PostingsWriter(directory, limits),
     )
     digests = bytearray()
     try:

@@ -134,8 +134,8 @@ def product_from_json(value: JsonObject) -> Product:
     or null. Raises CatalogError (missing_field, bad_field, bad_price).
     """
     product_id = _text(value, "product_id")
-    if not 0 < len(product_id.encode("utf-8", "replace")) <= MAX_ID_BYTES or "," in product_id:
-        _bad("bad_field", "product_id must be 1 to 256 bytes without a comma")
+    if not _usable_id(product_id):
+        _bad("bad_field", f"product_id must be 1 to {MAX_ID_BYTES} bytes of UTF-8, no comma")
     return Product(
         product_id=product_id,
         shop_id=_text(value, "shop_id"),
@@ -154,6 +154,14 @@ def product_from_json(value: JsonObject) -> Product:
             for key, values in _object(value.get("attributes") or {}, "attributes").items()
         },
     )
+
+
+def _usable_id(text: str) -> bool:
+    """Ids are sorted as UTF-8 and travel in comma lists."""
+    try:
+        return 0 < len(text.encode()) <= MAX_ID_BYTES and "," not in text
+    except UnicodeEncodeError:
+        return False
 
 
 def _bad(code: str, message: str) -> Never:

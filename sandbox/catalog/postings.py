@@ -6,6 +6,7 @@ of documents adds nothing. Touches the directory it is given.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import numba
@@ -24,23 +25,32 @@ STARTS = "posting_starts.npy"
 MAX_FREQUENCY = 0xFFFF
 """Highest count of a term in a document that is told apart."""
 
-_BATCH_CHARACTERS = 1 << 20
-_RUN_POSTINGS = 1 << 22
-_MERGE_POSTINGS = 1 << 23
-_TOKEN_CACHE = 1 << 20
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What may be held in memory at once; about 300 MB in all."""
+
+    batch_characters: int = 1 << 20
+    run_postings: int = 1 << 22
+    merge_postings: int = 1 << 23
+    token_cache: int = 1 << 20
+
+
+DEFAULT_LIMITS = Limits()
 
 
 class Vocabulary(dict[str, int]):
     """Token as written → number of its term, -1 for a stop word."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
         super().__init__()
+        self._limit = limit
         self.terms: dict[str, int] = {}
 
     def __missing__(self, token: str) -> int:
         term = normalise(token)
         number = -1 if term is None else self.terms.setdefault(term, len(self.terms))
-        if len(self) >= _TOKEN_CACHE:
+        if len(self) >= self._limit:
             self.clear()
         self[token] = number
         return number
@@ -49,9 +59,10 @@ class Vocabulary(dict[str, int]):
 class PostingsWriter:
     """Takes texts in order, numbers them from 0, and writes the inverted lists."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, limits: Limits = DEFAULT_LIMITS) -> None:
         self._directory = directory
-        self._vocabulary = Vocabulary()
+        self._limits = limits
+        self._vocabulary = Vocabulary(limits.token_cache)
         self._texts: list[str] = []
         self._characters = 0
         self._next = 0
@@ -65,7 +76,7 @@ class PostingsWriter:
         """Add the text of the next document."""
         self._texts.append(text)
         self._characters += len(text)
-        if self._characters >= _BATCH_CHARACTERS:
+        if self._characters >= self._limits.batch_characters:
             self._analyse()
 
     def _analyse(self) -> None:
@@ -89,7 +100,7 @@ class PostingsWriter:
         self._next += len(self._texts)
         self._texts.clear()
         self._characters = 0
-        if self._held >= _RUN_POSTINGS:
+        if self._held >= self._limits.run_postings:
             self._spill()
 
     def _spill(self) -> None:
@@ -149,7 +160,7 @@ class PostingsWriter:
         tfs = np.lib.format.open_memmap(self._directory / FREQUENCIES, "w+", np.uint16, (total,))
         low = 0
         while low < ranks.size:
-            limit = int(starts[low]) + _MERGE_POSTINGS
+            limit = int(starts[low]) + self._limits.merge_postings
             high = max(low + 1, int(np.searchsorted(starts, limit, side="right")) - 1)
             packed = np.empty(int(starts[high] - starts[low]), np.uint64)
             cursors = starts[low:high] - starts[low]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from pathlib import Path
 from typing import IO
 
@@ -61,22 +62,22 @@ class DocumentReader:
     """Reads documents by position, from any thread."""
 
     def __init__(self, directory: Path) -> None:
-        self._file = (directory / DOCUMENTS).open("rb")
+        self._descriptor = os.open(directory / DOCUMENTS, os.O_RDONLY | os.O_CLOEXEC)
+        # Catalogues live as long as somebody holds one; nobody has to close them.
+        self.close = weakref.finalize(self, os.close, self._descriptor)
         self._starts: npt.NDArray[np.int64] = np.load(directory / BLOCKS, mmap_mode="r")
         self._local = threading.local()
 
     def read(self, position: int) -> bytes:
         """The canonical bytes of the document that was appended as number `position`."""
+        if not self.close.alive:
+            raise ValueError("the catalogue is closed")
         block, within = divmod(position, PER_BLOCK)
         start, end = int(self._starts[block]), int(self._starts[block + 1])
-        packed = os.pread(self._file.fileno(), end - start, start)
+        packed = os.pread(self._descriptor, end - start, start)
         decompress = getattr(self._local, "decompress", None)
         if decompress is None:  # one per thread: the decompressor is not shareable
             decompress = zstandard.ZstdDecompressor().decompress
             self._local.decompress = decompress
         lines: list[bytes] = decompress(packed, max_output_size=_MAX_BLOCK).split(b"\n")
         return lines[within]
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()

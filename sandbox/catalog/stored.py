@@ -122,5 +122,5 @@ class StoredCatalog(ABC):
         return self._ids.number(product_id)
 
     def close(self) -> None:
-        """Close the document file; the maps go with the object."""
+        """Close the document file now; without this it closes with the object."""
         self._store.close()

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 RECOMMEND = "recommend_product"
 TERMINATE = "terminate"
@@ -20,6 +20,8 @@ MAX_IDS = 1000
 MAX_ID_LENGTH = 256
 """Longer pieces are cut and marked: they can be no product's id, and records hold them."""
 
+_CLOSING = (RECOMMEND, TERMINATE)
+_NOTHING: dict[str, object] = {}
 _TAG = re.compile("</?(?:think|tool_call|response)>")
 _PIECE = re.compile("[^,]*(?:,|$)")
 
@@ -47,9 +49,10 @@ Action: TypeAlias = Recommendation | Termination
 """A call that decides the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """One step of a dialogue, as far as rules look at it.
+
+    A named tuple, since it is made for every step of every run: a third of the cost.
 
     `well_formed` is upstream's format rule; `timed` says that the step carries a
     positive timestamp.
@@ -109,7 +112,7 @@ def read_termination(status: object) -> Termination:
 
 def action_of(name: object, arguments: object) -> Action | None:
     """The deciding action that a tool call is, or None for any other call."""
-    if not isinstance(name, str) or name not in (RECOMMEND, TERMINATE):
+    if name not in _CLOSING or not isinstance(name, str):
         return None
     fields: Mapping[object, object] = arguments if isinstance(arguments, Mapping) else {}
     if name == RECOMMEND:
@@ -128,21 +131,23 @@ def _identifier(piece: str) -> str:
 
 
 def _step(value: object) -> Step:
-    step = value if isinstance(value, dict) else {}
-    completion = step.get("completion")
+    # The hottest function of the room: every step of every run comes through here.
+    step = value if isinstance(value, dict) else _NOTHING
+    completion, extra = step.get("completion"), step.get("extra_info")
     message = completion.get("message") if isinstance(completion, dict) else None
-    extra = step.get("extra_info")
-    timestamp = extra.get("timestamp") if isinstance(extra, dict) else None
-    fields = message if isinstance(message, dict) else {}
-    listed = fields.get("tool_call")
-    calls = [c for c in listed if isinstance(c, dict)] if isinstance(listed, list | tuple) else []
-    found = (action_of(call.get("name"), call.get("parameters")) for call in calls)
-    actions = tuple(action for action in found if action is not None)
+    fields = message if isinstance(message, dict) else _NOTHING
+    calls = fields.get("tool_call")
+    actions: list[Action] = []
+    for call in calls if isinstance(calls, list | tuple) else ():
+        if isinstance(call, dict) and call.get("name") in _CLOSING:
+            action = action_of(call["name"], call.get("parameters"))
+            if action is not None:
+                actions.append(action)
     return Step(
-        actions=actions,
-        terminates=any(isinstance(action, Termination) for action in actions),
-        well_formed=_well_formed(fields.get("think"), listed, fields.get("response")),
-        timed=_positive(timestamp),
+        actions=tuple(actions),
+        terminates=any(isinstance(action, Termination) for action in actions) if actions else False,
+        well_formed=_well_formed(fields.get("think"), calls, fields.get("response")),
+        timed=isinstance(extra, dict) and _positive(extra.get("timestamp")),
     )
 
 
@@ -164,36 +169,53 @@ def _well_formed(think: object, calls: object, response: object) -> bool:
         return False
     if response is not None and not isinstance(response, str):
         return False
-    if _TAG.search(think) or (response and _TAG.search(response)):
+    if _tagged(think) or (response and _tagged(response)):
         return False
     if calls is None:
         return True
     if not isinstance(calls, list | tuple):
         return False
-    return all(_call_well_formed(call) for call in calls)
+    return all(map(_call_well_formed, calls))
 
 
 def _call_well_formed(call: object) -> bool:
     if not isinstance(call, dict):
         return False
     name, parameters = call.get("name"), call.get("parameters")
-    if not isinstance(name, str) or not isinstance(parameters, dict):
+    if not isinstance(name, str) or not isinstance(parameters, dict) or _tagged(name):
         return False
-    return not _TAG.search(name) and not any(_TAG.search(text) for text in _texts(parameters))
+    return not _tagged_anywhere(parameters)
 
 
-def _texts(value: object) -> Iterable[str]:
-    """All texts in a JSON value, keys included. Without recursion: depth is the agent's."""
-    waiting: list[object] = [value]
+def _tagged(text: str) -> bool:
+    return "<" in text and _TAG.search(text) is not None
+
+
+def _tagged_anywhere(parameters: dict[object, object]) -> bool:
+    """Whether a text in the arguments of a call, or a key, holds a tag.
+
+    Without recursion: the depth is the agent's choice.
+    """
+    waiting: list[object] = []
+    for key, value in parameters.items():
+        if isinstance(key, str) and _tagged(key):
+            return True
+        if isinstance(value, str):
+            if _tagged(value):
+                return True
+        elif isinstance(value, dict | list | tuple):
+            waiting.append(value)
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
-            yield item
+            if _tagged(item):
+                return True
         elif isinstance(item, dict):
-            waiting.extend(item.keys())
-            waiting.extend(item.values())
+            waiting += item
+            waiting += item.values()
         elif isinstance(item, list | tuple):
-            waiting.extend(item)
+            waiting += item
+    return False
 
 
 def deciding(steps: Iterable[Step]) -> tuple[tuple[int, Action], ...]:

@@ -12,7 +12,7 @@ from typing import cast
 
 from scoring import upstream
 from scoring.attempt import Attempt, Ending
-from scoring.rules import Match, Tally, match, stated
+from scoring.rules import Match, match, stated
 from scoring.titles import NoTitles, TitleSimilarity
 from scoring.types import Bucket, JsonObject, Problem, Product
 
@@ -195,7 +195,14 @@ def _axes(
     titles: TitleSimilarity,
 ) -> Axes:
     judged = not isinstance(titles, NoTitles)
-    full = [m or stated(r, titles=judged) for r, m in zip(problem.rewards, matches, strict=True)]
+    sums = [[0, 0] for _ in range(6)]
+    for reward, match_ in zip(problem.rewards, matches, strict=True):
+        m = match_ or stated(reward, titles=judged)
+        tallies = (m.title, m.price, m.service, m.sku, m.attribute, m.sku_and_attribute)
+        for total, tally in zip(sums, tallies, strict=True):
+            total[0] += tally.hit
+            total[1] += tally.of
+    title, price, service, sku, attribute, both = (h / of if of else None for h, of in sums)
     there = [product for product in chosen if product is not None]
     complete = len(there) == len(problem.rewards)
     shop = budget = None
@@ -204,17 +211,12 @@ def _axes(
     elif problem.voucher is not None:
         budget = float(complete and upstream.affordable(problem.voucher, there))
     return Axes(
-        title=_share([m.title for m in full]) if judged else None,
-        price=_share([m.price for m in full]),
-        service=_share([m.service for m in full]),
-        sku=_share([m.sku for m in full]),
-        attribute=_share([m.attribute for m in full]),
-        sku_and_attribute=_share([m.sku_and_attribute for m in full]),
+        title=title if judged else None,
+        price=price,
+        service=service,
+        sku=sku,
+        attribute=attribute,
+        sku_and_attribute=both,
         shop=shop,
         budget=budget,
     )
-
-
-def _share(tallies: Sequence[Tally]) -> float | None:
-    total = sum(tallies, Tally())
-    return total.share if total.of else None

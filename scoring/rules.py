@@ -8,20 +8,17 @@ Part of scoring: no I/O.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from scoring.titles import TITLE_THRESHOLD, TitleSimilarity
 from scoring.types import PriceBand, Problem, Product, Reward
 
 
-@dataclass(frozen=True, slots=True)
-class Tally:
+class Tally(NamedTuple):
     """Constraints hit, of those that were checked."""
 
     hit: int = 0
     of: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(self.hit + other.hit, self.of + other.of)
 
     @property
     def share(self) -> float:
@@ -48,12 +45,13 @@ class Match:
     @property
     def sku_and_attribute(self) -> Tally:
         """The two counted together, as upstream does."""
-        return self.sku + self.attribute
+        return Tally(self.sku.hit + self.attribute.hit, self.sku.of + self.attribute.of)
 
     @property
     def total(self) -> Tally:
         """All constraints that were checked."""
-        return self.title + self.price + self.service + self.sku + self.attribute
+        a, b, c, d, e = self.title, self.price, self.service, self.sku, self.attribute
+        return Tally(a.hit + b.hit + c.hit + d.hit + e.hit, a.of + b.of + c.of + d.of + e.of)
 
     @property
     def rule(self) -> float:

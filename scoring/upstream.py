@@ -15,6 +15,8 @@ from scoring.types import Bucket, Problem, Product, Voucher
 Scores = Mapping[str, float]
 """Rule scores by upstream's names."""
 
+_SUMMED = ("product", "gt", "rule", "title", "price", "service", "sku & attrs")
+
 
 def format_score(steps: Sequence[Step]) -> float:
     """The mean over steps of 0 or 1, halved for a step without a positive timestamp."""
@@ -43,22 +45,24 @@ def rule_scores(
     scores = {"format": format_score(steps), "length": length_score(steps)}
     if problem.bucket is Bucket.PRODUCT and products[0] is None:
         return scores
-    there = [m for m in matches if m is not None]
     n = len(problem.rewards)
-    scores |= {
-        "product": len(there) / n,
-        "gt": sum(m.exact for m in there) / n,
-        "rule": sum(m.rule for m in there) / n,
-        "title": sum(m.title.share for m in there) / n,
-        "price": sum(m.price.share for m in there) / n,
-        "service": sum(m.service.share for m in there) / n,
-        "sku & attrs": sum(m.sku_and_attribute.share for m in there) / n,
-    }
-    hit = [
-        product
-        for product, match in zip(products, matches, strict=True)
-        if product is not None and match is not None and match.rule > 0
-    ]
+    sums = dict.fromkeys(_SUMMED, 0.0)
+    hit: list[Product] = []
+    for product, match in zip(products, matches, strict=True):
+        if product is None or match is None:
+            continue
+        rule = match.rule
+        sums["product"] += 1
+        sums["gt"] += match.exact
+        sums["rule"] += rule
+        sums["title"] += match.title.share
+        sums["price"] += match.price.share
+        sums["service"] += match.service.share
+        sums["sku & attrs"] += match.sku_and_attribute.share
+        if rule > 0:
+            hit.append(product)
+    for name, total in sums.items():
+        scores[name] = total / n
     if problem.bucket is Bucket.SHOP:
         scores["shop"] = float(len(hit) == n and one_shop(hit))
     elif problem.voucher is not None:

@@ -15,7 +15,7 @@ from sandbox.standin.moves import Call
 from sandbox.standin.tagtext import Segment, read_calls, read_segments
 from scoring.types import Json, JsonObject
 
-MAX_QUERY_CHARS = 8000
+MAX_QUERY_CHARS = 4000
 
 
 @dataclass(frozen=True, slots=True)

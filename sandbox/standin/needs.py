@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sandbox.standin.splitting import split_items
+from sandbox.standin.splitting import split_items, strip_request
 from scoring.types import Bucket
 
 _CURRENCY = r"(?:php|₱|\$|p(?=\s?\d))"
@@ -174,11 +174,19 @@ def read_services(text: str) -> tuple[str, tuple[str, ...]]:
     return (_PERKS.sub(" ", text) if found else text), tuple(found)
 
 
+_LOOSE_END = re.compile(
+    r"(?:[\s,.;?!]|\b(?:and|with|a|an|the|that|which|is|are|comes?|has|have|for|where|supports?)\b)+$",
+    re.IGNORECASE,
+)
+"""What is left hanging where a price or a service was taken out."""
+
+
 def read_need(text: str) -> Need:
     """Read one item's words."""
     rest, low, high = read_price(text)
     rest, services = read_services(rest)
-    return Need(" ".join(rest.split()), low, high, services)
+    rest = re.sub(r"\s+(?=[,.;?!])", "", " ".join(rest.split()))
+    return Need(_LOOSE_END.sub("", rest) or text.strip(), low, high, services)
 
 
 _VOUCHER = re.compile(r"\bvoucher\b", re.IGNORECASE)
@@ -233,7 +241,7 @@ def read_task(query: str) -> Task:
     """Understand a whole query. Always gives at least one need."""
     bucket = classify(query)
     if bucket is Bucket.PRODUCT:
-        return Task(bucket, (read_need(query),))
+        return Task(bucket, (read_need(strip_request(query) or query),))
     wish, voucher = query, None
     if bucket is Bucket.VOUCHER:
         voucher = read_voucher(query)

@@ -86,7 +86,8 @@ _GOES_ON = re.compile(
     r"especially|ideal|categor\w+|classif\w+|model\w*|type|brand\w*|colou?r\w*|style[ds]?|over|"
     r"above|under|below|more|less|between|is|are|it|its|released|sold|plus free|weighing|"
     r"weigh\w*|about|around|up|non|not|no|free|complimentary|cash|pay|lazmall|lazflash|"
-    r"authenticity|easy|quick|fast|guaranteed|inspired|related|themed|part|offered|offers?(?! an? )|named|called|"
+    r"authenticity|easy|quick|fast|guaranteed|inspired|related|themed|part|offered|"
+    r"offers?(?! an? )|named|called|"
     r"showing|recommended|rated|fits?|fitting|works?|working|packed|pack|packaged|measuring|"
     r"must|specifically|needs?|good|great|can|allows?|both|under|if|plus|or|along|together|based|"
     r"crafted|produced|manufactured|formulated|scented|flavou?red|equipped|adjustable|"
@@ -141,12 +142,14 @@ def _wishes(text: str) -> list[str]:
             items[-1] += f". {sentence}"
         else:
             items.append(_WISH.sub("", sentence, count=1) if items else sentence)
-    return [tidy for item in items if _says_something(tidy := _strip_lead(item).strip(" .;,:?"))]
+    return [tidy for item in items if _says_something(tidy := strip_request(item).strip(" .;,:?"))]
 
 
 def _is_pointer(sentence: str) -> bool:
     """Whether a sentence only points back: "I'm looking for these parts"."""
-    return bool(re.match(r"(?:these|those|such|them|all)\b", _strip_lead(sentence), re.IGNORECASE))
+    return bool(
+        re.match(r"(?:these|those|such|them|all)\b", strip_request(sentence), re.IGNORECASE)
+    )
 
 
 def _says_something(item: str) -> bool:
@@ -170,7 +173,7 @@ def _name_each(items: list[str]) -> list[str]:
     ]
 
 
-def _strip_lead(text: str) -> str:
+def strip_request(text: str) -> str:
     """`text` without "I'm looking for", "a shop that offers both" and the like."""
     previous = None
     while previous != text:
@@ -197,7 +200,7 @@ def _by_sentence(text: str) -> list[str]:
         elif items and (about := _ABOUT.match(sentence)):
             items[_referred(items, about[1])] += f", {sentence[about.end() :]}"
         else:
-            items.extend(_sentence_items(_strip_lead(_WISH.sub("", sentence, count=1))))
+            items.extend(_sentence_items(strip_request(_WISH.sub("", sentence, count=1))))
     items = [item for item in items if _says_something(item)]
     # "Products for all ages. I need a ...": the first sentence spoke of all of them.
     return items[1:] if len(items) > 2 and _KINDS.match(items[0]) else items
@@ -206,13 +209,15 @@ def _by_sentence(text: str) -> list[str]:
 def _sentence_items(sentence: str) -> list[str]:
     sentence = re.sub(r"(?::|,?\s+where)\s+(?=one\b)", ", ", sentence)
     if ";" in sentence:
-        return [_strip_lead(part).strip(" .,:?") for part in re.split(r";\s*(?:and\s+)?", sentence)]
+        return [
+            strip_request(part).strip(" .,:?") for part in re.split(r";\s*(?:and\s+)?", sentence)
+        ]
     items: list[str] = []
     for clause in _CLAUSE.split(sentence):
         if items and _GOES_ON.match(clause):
             items[-1] += f", {clause}"
         else:
-            items.extend(part for part in _list(_strip_lead(clause)) if part)
+            items.extend(part for part in _list(strip_request(clause)) if part)
     return items
 
 
@@ -249,7 +254,7 @@ def _list(clause: str) -> list[str]:
             pieces.append((glue, piece))
         if match:
             glue, position = match[0], match.end()
-    return [_strip_lead(restore(item)).strip(" .,:?") for item in _join(pieces)]
+    return [strip_request(restore(item)).strip(" .,:?") for item in _join(pieces)]
 
 
 def _join(pieces: list[tuple[str, str]]) -> list[str]:

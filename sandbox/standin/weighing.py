@@ -99,7 +99,7 @@ def _facets(candidate: Candidate) -> tuple[set[str], list[tuple[set[str], Mappin
     return base, [*options, (set(), {})]
 
 
-def _rarity(wanted: Sequence[str], facets: Iterable[set[str]]) -> dict[str, float]:
+def _rarity(wanted: Iterable[str], facets: Iterable[set[str]]) -> dict[str, float]:
     pool = list(facets)
     weights = {}
     for word in wanted:
@@ -127,9 +127,9 @@ def weigh(need: Need, candidates: Sequence[Candidate]) -> list[Weighed]:
         fits = _fitting_values(asked, candidate, option)
         have = base | set(words(" ".join(option.values())))
         broken = _broken(need, candidate)
-        score = best / total + 0.06 * min(len(fits), 5) - 0.5 * len(broken)
+        score = best / total + 0.06 * min(len(fits), 5) - 0.8 * len(broken)
         score += 0.05 * _fullness(candidate) - 0.001 * candidate.rank
-        lacks = tuple(w for w in wanted if w not in have)
+        lacks = tuple(shown for form, shown in wanted.items() if form not in have)
         weighed.append(Weighed(candidate, score, tuple(fits), lacks, broken))
     return sorted(weighed, key=lambda w: (-w.score, w.candidate.rank))
 

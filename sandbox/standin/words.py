@@ -52,21 +52,28 @@ def stem(word: str) -> str:
     return word.rstrip("e") if len(word) > 3 else word
 
 
-def words(text: str) -> list[str]:
-    """The comparable words of `text`, in order, with repetitions."""
+def _tokens(text: str) -> list[str]:
     text = text.lower()
     for pattern, instead in _PHRASES:
         text = pattern.sub(instead, text)
     text = _UNIT.sub("", text)
-    return [stem(SAME.get(word, word)) for word in _WORD.findall(text)]
+    return [SAME.get(word, word) for word in _WORD.findall(text)]
+
+
+def words(text: str) -> list[str]:
+    """The comparable words of `text`, in order, with repetitions."""
+    return [stem(token) for token in _tokens(text)]
 
 
 _FILLER_STEMS = frozenset(stem(SAME.get(w, w)) for w in FILLER)
 
 
-def telling(text: str) -> list[str]:
-    """The words of `text` that tell things apart, each once, in order."""
-    return [w for w in dict.fromkeys(words(text)) if w not in _FILLER_STEMS]
+def telling(text: str) -> dict[str, str]:
+    """The words of `text` that tell things apart: comparable form to a readable one, in order."""
+    forms: dict[str, str] = {}
+    for token in _tokens(text):
+        forms.setdefault(stem(token), token)
+    return {form: token for form, token in forms.items() if form not in _FILLER_STEMS}
 
 
 def keywords(text: str, limit: int = 24) -> str:

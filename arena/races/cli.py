@@ -17,7 +17,7 @@ from arena.exceptions import ArenaError
 from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables
 from arena.runs.opening import STANDIN, SandboxKind, TitleMode, WorldOptions
-from arena.settings import load_settings
+from arena.settings import ArenaSettings, load_settings
 from sandbox.terminal import console, one_line_errors, plain, write_json
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
@@ -75,16 +75,24 @@ def run(
             limit=limit,
             out=out,
         )
-        people = _people()
-        try:
-            result = asyncio.run(_until_terminated(run_race(options, settings, people)))
-        except KeyboardInterrupt:
-            raise typer.Exit(EXIT_INTERRUPTED) from None
-        except asyncio.CancelledError:
-            raise typer.Exit(EXIT_TERMINATED) from None
-        show(result, people)
-        write_json(result.to_json(), json)
-        check_complete(result)
+        race_and_show(options, settings, json)
+
+
+def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | None) -> None:
+    """Run a race as a command does: to its tables, its JSON and its exit code.
+
+    Raises typer.Exit when interrupted, and ArenaError when it did not do all that was asked.
+    """
+    people = _people()
+    try:
+        result = asyncio.run(_until_terminated(run_race(options, settings, people)))
+    except KeyboardInterrupt:
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except asyncio.CancelledError:
+        raise typer.Exit(EXIT_TERMINATED) from None
+    show(result, people)
+    write_json(result.to_json(), json)
+    check_complete(result)
 
 
 def show(result: RaceResult, people: Console) -> None:

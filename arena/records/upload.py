@@ -11,6 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from itertools import islice
 from typing import TypeVar
 
 import asyncpg  # type: ignore[import-untyped]
@@ -126,8 +127,9 @@ class Uploader:
         stored = self._stored or set()
         batch: list[EncodedRecord] = []
         taken = size = 0
-        for run_id, entry in self._pending:
-            if taken >= _BATCH_RECORDS or size >= _BATCH_BYTES:
+        # A copy: records join the queue while this one waits for the disk.
+        for run_id, entry in tuple(islice(self._pending, _BATCH_RECORDS)):
+            if size >= _BATCH_BYTES:
                 break
             taken += 1
             if run_id not in stored:

@@ -72,7 +72,7 @@ class Docker:
         self._remapped = has_mapped_users(found.info)
         self._owner = container.Owner.current()
         self._instance = secrets.token_hex(8)
-        self._running: set[str] = set()
+        self._running: dict[str, asyncio.Task[Any]] = {}
         self._kit = kit_files()
         self._closed = False
 
@@ -86,21 +86,23 @@ class Docker:
 
         Raises IsolationError when there is no container to run in.
         """
+        if self._closed:
+            raise IsolationError("this isolation was closed")
         uid = secrets.choice(_MAPPED_UIDS if self._remapped else _HOST_UIDS)
         self._lend(spec.gateway_socket, uid)
         name = f"sn15-arena-{secrets.token_hex(8)}"
-        self._running.add(name)
+        task = asyncio.current_task()
+        assert task is not None
+        self._running[name] = task
         try:
             # To the end: an engine goes on creating what nobody waits for any more.
             bundle = self._bundle(spec)
             body = self._configuration(spec, uid, bundle)
             created = await to_the_end(self._engine.create(name, body))
-            if self._closed:
-                raise IsolationError("this isolation is closed")
             return await DockerRun(self._engine, created, spec).result(bundle)
         finally:
             await to_the_end(self._remove(name))
-            self._running.discard(name)
+            del self._running[name]
 
     async def reclaim(self) -> list[str]:
         """Remove the containers of processes that are gone; say which."""
@@ -115,10 +117,14 @@ class Docker:
         return removed
 
     async def close(self) -> None:
-        """Kill and remove this instance's containers; it can run nothing afterwards."""
+        """Cancel what runs, remove its containers, and run nothing any more."""
         if self._closed:
             return
         self._closed = True
+        tasks = set(self._running.values()) - {asyncio.current_task()}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         try:
             mine = f"{container.LABEL_INSTANCE}={self._instance}"
             for found in await self._engine.containers(mine):
@@ -201,8 +207,7 @@ class Docker:
         try:
             await self._engine.remove(name)
         except EngineError as error:
-            if not self._closed:
-                _log.warning("a container could not be removed", name=name, error=error.message)
+            _log.warning("a container could not be removed", name=name, error=error.message)
 
 
 def kit_files() -> Bundle:

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket as socketlib
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -139,6 +141,7 @@ def survey(reference: str, socket: Path | None = None) -> Survey:
     Raises EngineError when none answers, or one that is too old.
     """
     path = socket or socket_path()
+    _knock(path)
     transport = httpx.HTTPTransport(uds=str(path))
     with httpx.Client(transport=transport, base_url="http://engine", timeout=10.0) as http:
 
@@ -201,16 +204,6 @@ class Engine:
         if response.status_code not in ok:
             raise _refusal(method, path, response)
         return response
-
-    async def knock(self) -> None:
-        """Ask over a new connection: an engine that shuts down serves its old ones on."""
-        async with httpx.AsyncClient(
-            transport=httpx.AsyncHTTPTransport(uds=str(self.socket)), timeout=10.0
-        ) as fresh:
-            try:
-                await fresh.get("http://engine/_ping")
-            except httpx.HTTPError as error:
-                raise _gone(self.socket, error) from error
 
     async def image(self, reference: str) -> dict[str, Any] | None:
         """Inspect an image; None when the engine has none of that name."""
@@ -308,6 +301,16 @@ class Engine:
         found = response.status_code == HTTPStatus.OK
         return cast("dict[str, Any]", response.json()) if found else None
 
+    async def was_killed(self, container: str, since: float) -> bool:
+        """Whether anybody asked the engine to kill a container after `since` (Unix time).
+
+        So says an operator's `docker rm -f`, and an engine that shuts down; a process
+        that kills itself does not show.
+        """
+        filters = json.dumps({"container": [container], "event": ["kill"]})
+        query = {"since": f"{since:.3f}", "until": f"{time.time():.3f}", "filters": filters}
+        return bool((await self._request("GET", "/events", params=query)).text.strip())
+
     async def kill(self, container: str) -> None:
         """Kill a container's processes. One that has already ended is no error."""
         await self._request("POST", f"/containers/{container}/kill", ok=(204, 404, 409))
@@ -338,12 +341,21 @@ def _refusal(method: str, path: str, response: httpx.Response) -> EngineError:
     )
 
 
-def _gone(socket: Path, error: Exception) -> EngineGoneError:
+def _knock(path: Path) -> None:
+    """Connect and hang up: the clearest error there is for an engine that is not there."""
+    with socketlib.socket(socketlib.AF_UNIX) as door:
+        door.settimeout(10.0)
+        try:
+            door.connect(str(path))
+        except PermissionError:
+            raise EngineGoneError(
+                f"this user may not use the Docker engine at {path}",
+                remedy="sudo usermod -aG docker $USER, then log in again",
+            ) from None
+        except OSError as error:
+            raise _gone(path, error) from None
+
+
+def _gone(path: Path, error: Exception) -> EngineGoneError:
     why = str(error) or type(error).__name__
-    forbidden = socket.exists() and not os.access(socket, os.R_OK | os.W_OK)
-    if isinstance(error, httpx.ConnectError) and forbidden:
-        return EngineGoneError(
-            f"this user may not use the Docker engine at {socket}",
-            remedy="sudo usermod -aG docker $USER, then log in again",
-        )
-    return EngineGoneError(f"no Docker engine answers at {socket}: {why}", remedy=START_ENGINE)
+    return EngineGoneError(f"no Docker engine answers at {path}: {why}", remedy=START_ENGINE)

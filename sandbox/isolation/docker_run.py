@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -156,13 +157,12 @@ class DockerRun:
             async with asyncio.timeout(ENDING_S):
                 status = await self._engine.wait(self._container)
             details = await self._engine.inspect(self._container)
-            if status >= _SIGNALLED:
-                # An engine that is being stopped kills its containers, and says so to nobody.
-                await self._engine.knock()
+            began = time.time() - self._clock.wall_s
+            killed = await self._engine.was_killed(self._container, began)
         except (EngineError, TimeoutError) as error:
             return _host_failed(f"the Docker engine went away during the run: {error}")
-        if details is None:
-            return _host_failed("somebody removed the container during the run")
+        if details is None or killed:
+            return _host_failed("the container was killed from outside, or its engine stopped")
         if details["State"]["OOMKilled"]:
             return agent_error(
                 interface.AGENT_OUT_OF_MEMORY,

@@ -56,7 +56,7 @@ class World:
 
     def __init__(self, products: int, seed: int) -> None:
         self.products = products
-        self.shops = max(2, products // PER_SHOP)
+        self.shops = min(max(2, products // PER_SHOP), _SHOPS)
         self._seed = seed
         self._order = Permutation(products, f"{seed} order")
         self._ids = Permutation(_IDS, f"{seed} product ids")
@@ -70,7 +70,7 @@ class World:
         number = self._order[line]
         family, member = divmod(number, FAMILY)
         of_family, of_member = self._random("family", family), self._random("member", number)
-        kind_number = of_family.randrange(len(KINDS))
+        kind_number = family % len(KINDS)  # a small world has all kinds, too
         kind = KINDS[kind_number]
         goods = _Goods(kind, of_family)
         order = of_family.sample(BREAKS, len(BREAKS))

@@ -4,7 +4,8 @@ What the arena does about it: the sandbox's cgroup stops it, the run fails by th
 agent's own fault, and the agents beside it notice nothing.
 """
 
-import multiprocessing
+import os
+import time
 import zlib
 from typing import Any
 
@@ -16,13 +17,17 @@ def eat() -> None:
         plate.append(bytearray(32 << 20))
 
 
+def breed() -> None:
+    """Fork until the kernel refuses, which raises here."""
+    while os.fork():
+        pass
+    time.sleep(600)
+
+
 def agent_main(problem_data: dict[str, str]) -> list[dict[str, Any]]:
-    """Half of the problems: memory. The other half: many processes that all eat."""
+    """Half of the problems: memory. The other half: processes."""
     if zlib.crc32(problem_data["problem_id"].encode()) % 2:
         eat()
-    workers = [multiprocessing.Process(target=eat) for _ in range(16)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
+    else:
+        breed()
     return []

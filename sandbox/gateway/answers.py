@@ -15,6 +15,8 @@ STATUS_RUN_ENDED = 499
 
 RUN_ENDED = ErrorInfo("gateway.run_ended", Fault.AGENT, "the run ended before the answer")
 
+NEVER_SENT = ErrorInfo("gateway.never_sent", Fault.AGENT, "the body of this request never came")
+
 
 def error_info(code: str, message: str, fault: Fault = Fault.AGENT) -> ErrorInfo:
     """An error of the gateway itself."""

@@ -51,7 +51,8 @@ class Request:
     """Content-Length; None when the body is chunked."""
     head_bytes: int
     body: Callable[[int], Awaitable[bytes]]
-    """Read the body, at most so many bytes. Raises BodyTooLarge, BodyTimeout."""
+    """Read the body, at most so many bytes. Raises BodyTooLarge, BodyTimeout, BodyBroken,
+    ClientGone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,10 @@ class BodyTooLarge(Exception):  # noqa: N818 - a signal inside this module's pro
 
 class BodyTimeout(Exception):  # noqa: N818
     """The body did not arrive in time."""
+
+
+class BodyBroken(Exception):  # noqa: N818
+    """The body is no HTTP."""
 
 
 class ClientGone(Exception):  # noqa: N818
@@ -178,10 +183,7 @@ class _Connection:
             return False
         self.idle = False
         self._head_only = event.method == b"HEAD"
-        try:
-            response = await self._handler(self._request(event))
-        except h11.RemoteProtocolError as error:
-            response = self._refuse(error.error_status_hint, str(error))
+        response = await self._handler(self._request(event))
         unread = self._http.their_state is not h11.DONE and not await self._finish_body()
         await self._send(response, close=response.close or unread)
         if unread:
@@ -196,7 +198,7 @@ class _Connection:
             # Between requests a client may be silent as long as its run lasts.
             data = await self._reader.read(_READ_BYTES)
             async with asyncio.timeout(self._bounds.header_s):
-                while True:
+                while data:
                     self._http.receive_data(data)
                     event = self._http.next_event()
                     if event is not h11.NEED_DATA:
@@ -233,11 +235,15 @@ class _Connection:
                         raise BodyTooLarge
         except TimeoutError:
             raise BodyTimeout from None
+        except h11.RemoteProtocolError as error:
+            raise BodyBroken(str(error)) from None
         return bytes(body)
 
     async def _event(self) -> h11.Event:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             data = await self._reader.read(_READ_BYTES)
+            if not data:
+                raise ClientGone
             self._http.receive_data(data)
         if not isinstance(event, h11.Data | h11.EndOfMessage):
             raise ClientGone
@@ -248,7 +254,8 @@ class _Connection:
         if self._http.they_are_waiting_for_100_continue:
             return False
         with contextlib.suppress(h11.RemoteProtocolError):
-            event = self._http.next_event()
+            while isinstance(event := self._http.next_event(), h11.Data):
+                pass
             return isinstance(event, h11.EndOfMessage)
         return False
 

@@ -19,7 +19,14 @@ from sandbox import strict_json
 from sandbox.catalog.interface import Catalog
 from sandbox.exceptions import ArenaError, ErrorInfo, Fault, ToolError
 from sandbox.gateway import answers, wire
-from sandbox.gateway.http import BodyTimeout, BodyTooLarge, Request, Response
+from sandbox.gateway.http import (
+    BodyBroken,
+    BodyTimeout,
+    BodyTooLarge,
+    ClientGone,
+    Request,
+    Response,
+)
 from sandbox.gateway.inference import Inference
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.gateway.limits import BODY, RATE, TOTAL_BODY, Budget, LimitError
@@ -71,6 +78,7 @@ class Session:
         self._recorder = Recorder(clock)
         self._inference = Inference(models, self._budget, self._recorder)
         self._recommended = False
+        self._turn = asyncio.Lock()
         self.shut_door: Callable[[], None] = lambda: None
         """Set by the gateway: take no more connections."""
 
@@ -97,12 +105,17 @@ class Session:
         try:
             self._budget.admit_request(self._clock())
             self._budget.take_bytes(request.head_bytes)
-        except LimitError as error:
-            return self._refuse_request(draft, request, error)
+        except LimitError as limit:
+            return self._refuse_request(draft, request, limit)
         try:
             response = await self._route(draft, request)
-        except LimitError as error:
-            return self._refuse_limit(draft, request, error)
+        except LimitError as limit:
+            return self._refuse_limit(draft, request, limit)
+        except ClientGone:
+            raise
+        except Exception as problem:  # noqa: BLE001 - a fault of ours must not end the session
+            error = self._broken(request.path[:MAX_PATH_CHARS], problem)
+            return self._plain(draft, request.method, request.path, 500, error=error, close=True)
         self._budget.take_answer(len(response.body))
         return response
 
@@ -158,6 +171,13 @@ class Session:
         except BodyTimeout:
             error = answers.error_info("slow_body", "the body did not arrive in time")
             return self._plain(draft, request.method, request.path, 408, error=error, close=True)
+        except BodyBroken as problem:
+            error = answers.error_info("bad_http", str(problem))
+            return self._plain(draft, request.method, request.path, 400, error=error, close=True)
+        except (ClientGone, asyncio.CancelledError):
+            status, ended = answers.STATUS_RUN_ENDED, answers.NEVER_SENT
+            self._plain(draft, request.method, request.path, status, error=ended)
+            raise
         self._budget.take_bytes(len(data))
         try:
             if len(data) >= LARGE_BODY:
@@ -231,11 +251,14 @@ class Session:
         return Response(200, data)
 
     async def _in_thread(self, work: Callable[[], _T]) -> _T:
-        return await asyncio.get_running_loop().run_in_executor(self._executor, work)
+        # One at a time: the threads serve all sessions in turn, and one session that asks
+        # for much at once cannot take them all.
+        async with self._turn:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, work)
 
     def _broken(self, name: str, problem: Exception) -> ErrorInfo:
         """A fault of the validator's own: told, logged, and the run is spoilt by it."""
-        _log.error("tool failed", tool=name, exc_info=problem)
+        _log.error("gateway failed", at=name, exc_info=problem)
         message = problem.message if isinstance(problem, ArenaError) else type(problem).__name__
         error = answers.error_info("internal", f"{name}: {message}", Fault.VALIDATOR)
         self._recorder.infrastructure_error = error

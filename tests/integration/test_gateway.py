@@ -386,7 +386,7 @@ async def test_a_broken_catalogue_is_the_validators_fault() -> None:
     error = d.session.infrastructure_error()
     assert error is not None
     assert error.fault is Fault.VALIDATOR
-    assert logs[0]["event"] == "tool failed"
+    assert logs[0]["event"] == "gateway failed"
 
 
 async def test_events_are_recorded_before_they_are_answered() -> None:

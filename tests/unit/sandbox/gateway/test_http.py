@@ -115,6 +115,12 @@ async def test_a_client_that_leaves_in_the_middle_harms_nobody() -> None:
             async with wire(d.session) as w:
                 await w.send(data)
         assert await still_well(d)
+    # A request whose headers came is in the trace, also when its body never did.
+    events = d.session.trace().events
+    assert [(e.status, e.error and e.error.code) for e in events] == [
+        (499, "gateway.never_sent"),
+        (200, None),
+    ]
 
 
 async def test_a_body_declared_too_large_is_refused_unread() -> None:

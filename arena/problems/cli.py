@@ -44,7 +44,7 @@ def synthesise_command(
 
     Example: arena problems synthesise --catalog world --count 90 --seed 7 --out suite.jsonl
     """
-    counts = _counts(bucket) if bucket else split_evenly(count)
+    counts = split_evenly(count) if bucket is None else _counts(bucket)
     products = _open(catalog)
     columns = (TextColumn("Making problems"), BarColumn(), MofNCompleteColumn())
     with Progress(

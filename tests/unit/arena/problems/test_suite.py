@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from arena.problems import suite
 from arena.problems.suite import check_against, load_suite, load_suites, write_suite
@@ -197,3 +199,30 @@ def test_what_is_written_is_read_back_the_same(tmp_path: Path, name: str, suffix
     first = path.read_bytes()
     write_suite(problems, path)
     assert path.read_bytes() == first
+
+
+@given(st.binary(max_size=80) | st.text(max_size=80).map(str.encode))
+def test_any_file_is_read_or_refused_with_one_clear_error(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(ProblemError, match=r"any\.jsonl"):
+        load_suite(path)
+
+
+LINES = st.sampled_from(
+    [json.dumps(line()), '{"query": "b", "reward": {}}', "", "\ufeff", "[", "]"]
+)
+
+
+@given(st.lists(LINES, max_size=4))
+def test_any_mixture_of_lines_is_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "mixed.jsonl"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    try:
+        assert len(load_suite(path).problems) == 1
+    except ProblemError as error:
+        assert "mixed.jsonl" in error.message  # noqa: PT017 - both ways are right

@@ -349,17 +349,40 @@ def kill(folders: Iterable[Path]) -> bool:
             (folder / "cgroup.kill").write_text("1")
         except OSError:
             for pid in _processes(folder):
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                _kill_member(pid, folder.name)
         left = left or bool(_processes(folder))
     return not left
 
 
-def _processes(folder: Path) -> list[int]:
+def _kill_member(pid: int, group: str, proc: Path = Path("/proc")) -> None:
+    """Kill a process if it is in the group now.
+
+    A list of processes is old when it is read (v1 even keeps it for a second), and a
+    fork bomb uses up the ids so fast that one may be another process's by then. The
+    descriptor is opened first: what is found out after that cannot be of a later one
+    and still lead to its death.
+    """
     try:
-        return [int(pid) for pid in (folder / "cgroup.procs").read_text().split()]
+        descriptor = os.pidfd_open(pid)
+    except OSError:
+        return
+    try:
+        paths = _own_paths((proc / str(pid) / "cgroup").read_text()).values()
+        if any(path.rpartition("/")[2] == group for path in paths):
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:
+        return
+    finally:
+        os.close(descriptor)
+
+
+def _processes(folder: Path) -> list[int]:
+    """Ids of the members; 0 stands for one that this PID namespace cannot name."""
+    try:
+        listed = (folder / "cgroup.procs").read_text().split()
     except OSError:
         return []
+    return [int(pid) for pid in listed if int(pid) > 0]
 
 
 def remove_folders(folders: Iterable[Path]) -> bool:

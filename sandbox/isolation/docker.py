@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import secrets
+import stat
 import time
 from collections.abc import Coroutine
 from pathlib import Path
@@ -73,6 +74,8 @@ class Docker:
         self._owner = container.Owner.current()
         self._instance = secrets.token_hex(8)
         self._running: dict[str, asyncio.Task[Any]] = {}
+        self._left: set[str] = set()
+        """Containers that an unreachable engine kept."""
         self._kit = kit_files()
         self._closed = False
 
@@ -88,6 +91,8 @@ class Docker:
         """
         if self._closed:
             raise IsolationError("this isolation was closed")
+        for left in tuple(self._left):
+            await to_the_end(self._remove(left))
         uid = secrets.choice(_MAPPED_UIDS if self._remapped else _HOST_UIDS)
         self._lend(spec.gateway_socket, uid)
         name = f"sn15-arena-{secrets.token_hex(8)}"
@@ -108,7 +113,8 @@ class Docker:
         """Remove the containers of processes that are gone; say which."""
         removed = []
         for found in await self._engine.containers(container.LABEL_OWNER):
-            name, labels = str(found["Names"][0]).lstrip("/"), found["Labels"]
+            names, labels = found["Names"] or [found["Id"]], found["Labels"]
+            name = str(names[0]).lstrip("/")
             if name in self._running or not self._abandoned(labels):
                 continue
             await self._engine.remove(str(found["Id"]))
@@ -157,6 +163,8 @@ class Docker:
     def _lend(self, socket: Path, uid: int) -> None:
         """Let this sandbox's user, and no other sandbox's, connect to the socket."""
         try:
+            if not stat.S_ISSOCK(socket.lstat().st_mode):
+                raise IsolationError(f"the gateway's socket {socket} is not a socket")
             if os.geteuid() == 0 and not self._remapped:
                 os.chown(socket, uid, uid, follow_symlinks=False)
                 socket.chmod(0o600)
@@ -203,10 +211,12 @@ class Docker:
         ]
 
     async def _remove(self, name: str) -> None:
-        """Remove a container, whatever state it is in. One that stays is left to `reclaim`."""
+        """Remove a container, whatever state it is in; one that stays is tried again."""
         try:
             await self._engine.remove(name)
+            self._left.discard(name)
         except EngineError as error:
+            self._left.add(name)
             _log.warning("a container could not be removed", name=name, error=error.message)
 
 

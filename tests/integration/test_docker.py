@@ -547,6 +547,69 @@ async def test_a_container_removed_by_somebody_else_is_not_the_agents_fault(
     assert result.error.fault is Fault.VALIDATOR
 
 
+class Line:
+    """A line to the real engine that can be cut: then nothing answers, as when it died."""
+
+    def __init__(self, path: Path, engine: Path) -> None:
+        self.path = path
+        self._engine = engine
+        self._ends: list[asyncio.StreamWriter] = []
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> Line:
+        self._server = await asyncio.start_unix_server(self._serve, self.path)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.cut()
+
+    async def cut(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        self.path.unlink(missing_ok=True)
+        for end in self._ends:
+            end.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_engine, to_engine = await asyncio.open_unix_connection(self._engine)
+        self._ends += [writer, to_engine]
+        await asyncio.gather(_pump(reader, to_engine), _pump(from_engine, writer))
+
+
+async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    try:
+        while data := await source.read(1 << 16):
+            target.write(data)
+            await target.drain()
+    except OSError:
+        pass
+    finally:
+        target.close()
+
+
+async def test_an_engine_that_vanishes_during_a_run_is_not_the_agents_fault(
+    docker: Isolation, door: Door, tmp_path: Path
+) -> None:
+    real = survey(docker_image.reference()).socket
+    async with Line(tmp_path / "engine.sock", real) as line:
+        cut_off = await Docker.open(line.path)
+        run = asyncio.create_task(cut_off.run(spec(door, HANGS)))
+        await door.visited.wait()
+        await line.cut()
+        result = await run
+        assert result.error is not None
+        assert result.error.code == codes.HOST_FAILED
+        assert result.error.fault is Fault.VALIDATOR
+        with pytest.raises(IsolationError, match="no Docker engine answers"):
+            await cut_off.run(spec(door, HANGS))
+    assert await count("run-1") == 1
+    async with Line(line.path, real):
+        again = await cut_off.run(spec(door, "def agent_main(problem): return []"))
+        assert again.error is None
+        assert await count("run-1") == 0
+        await cut_off.close()
+
+
 OWNER = """
 import asyncio, sys
 from pathlib import Path

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.isolation.docker_container import Mount, Owner, configuration
@@ -75,6 +75,7 @@ def test_a_container_runs_as_the_given_host_user() -> None:
     assert made()["User"] == "1900000001:1900000001"
 
 
+@settings(deadline=None)
 @given(
     st.builds(
         Owner,
@@ -88,6 +89,7 @@ def test_an_owner_survives_its_label(owner: Owner) -> None:
     assert Owner.parse(owner.label()) == owner
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_a_label_that_no_owner_wrote_is_refused_or_read(label: str) -> None:
     owner = Owner.parse(label)

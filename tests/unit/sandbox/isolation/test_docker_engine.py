@@ -11,7 +11,7 @@ from typing import Any
 
 import httpcore
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sandbox.exceptions import Fault
@@ -213,6 +213,7 @@ class Wire(httpcore.AsyncNetworkStream):
 frames = st.lists(st.tuples(st.sampled_from([1, 2]), st.binary(max_size=50)), max_size=10)
 
 
+@settings(deadline=None)
 @given(frames, st.data())
 def test_output_is_the_same_however_the_connection_cuts_it(
     sent: list[tuple[int, bytes]], data: st.DataObject

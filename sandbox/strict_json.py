@@ -115,23 +115,27 @@ def _encode(value: Json) -> bytes:
 
 
 def _check(root: Json) -> None:
-    # With an explicit stack: the depth is what is being checked.
+    # Level by level and not by recursion: the depth is what is being checked.
     level: list[Json] = [root]
-    for _ in range(MAX_DEPTH + 1):
+    depth = 0
+    while level:
         below: list[Json] = []
+        nested = False
         for value in level:
             if isinstance(value, str):
                 check_text(value)
             elif isinstance(value, list):
+                nested = True
                 below.extend(value)
             elif isinstance(value, dict):
+                nested = True
                 for key in value:
                     check_text(key)
                 below.extend(value.values())
-        if not below:
-            return
+        depth += nested
+        if depth > MAX_DEPTH:
+            raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
         level = below
-    raise ValueError(f"nested deeper than {MAX_DEPTH} levels")
 
 
 def _no_twins(pairs: list[tuple[str, Json]]) -> Json:

@@ -66,8 +66,8 @@ _Timeline = tuple[tuple[int, Action], ...]
 
 
 def _ending(seen: _Timeline, told: _Timeline) -> Ending:
-    made = _count(seen) | _count(told)  # a copy on the other side is the same call
-    if made.total() != 1:
+    made = _recommendations(seen, told)
+    if made != 1:
         return Ending.SEVERAL_RECOMMENDATIONS if made else Ending.NO_RECOMMENDATION
     at_gateway, in_dialogue = _position(seen), _position(told)
     if at_gateway is not None and _has_termination(seen):
@@ -83,8 +83,13 @@ def _ending(seen: _Timeline, told: _Timeline) -> Ending:
     return Ending.PROPER if last.success else Ending.TERMINATED_AS_FAILURE
 
 
-def _count(timeline: _Timeline) -> Counter[tuple[str, ...]]:
-    return Counter(a.ids for _, a in timeline if isinstance(a, Recommendation))
+def _recommendations(seen: _Timeline, told: _Timeline) -> int:
+    """How many were made: a copy of one on the other side is the same call."""
+    at_gateway = [a.ids for _, a in seen if isinstance(a, Recommendation)]
+    in_dialogue = [a.ids for _, a in told if isinstance(a, Recommendation)]
+    if not at_gateway or not in_dialogue:
+        return len(at_gateway) + len(in_dialogue)
+    return (Counter(at_gateway) | Counter(in_dialogue)).total()
 
 
 def _position(timeline: _Timeline) -> int | None:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 RECOMMEND = "recommend_product"
@@ -21,6 +22,10 @@ MAX_ID_LENGTH = 256
 """Longer pieces are cut and marked: they can be no product's id, and records hold them."""
 
 _CLOSING = (RECOMMEND, TERMINATE)
+# Made once: `isinstance(x, list | tuple)` builds its union on every call.
+_NUMBERS = (int, float)
+_LISTS = (list, tuple)
+_NESTED = (dict, list, tuple)
 _NOTHING: dict[str, object] = {}
 _TAG = re.compile("</?(?:think|tool_call|response)>")
 _PIECE = re.compile("[^,]*(?:,|$)")
@@ -66,7 +71,7 @@ class Step(NamedTuple):
 
 def read_steps(dialogue: object) -> tuple[Step, ...]:
     """The steps of a dialogue. Anything but a list has none; a broken step is an empty one."""
-    if not isinstance(dialogue, list | tuple):
+    if not isinstance(dialogue, _LISTS):
         return ()
     return tuple(_step(item) for item in dialogue)
 
@@ -79,7 +84,7 @@ def read_recommendation(product_ids: object) -> Recommendation:
     """
     if isinstance(product_ids, str):
         return Recommendation(_distinct(product_ids))
-    items = product_ids if isinstance(product_ids, list | tuple) else [product_ids]
+    items = product_ids if isinstance(product_ids, _LISTS) else [product_ids]
     plain = [_plain_id(item) for item in items[: MAX_IDS + 1]]
     text = "" if None in plain else ",".join(str(item) for item in plain)
     return Recommendation(_distinct(text), as_text=False)
@@ -138,7 +143,7 @@ def _step(value: object) -> Step:
     fields = message if isinstance(message, dict) else _NOTHING
     calls = fields.get("tool_call")
     actions: list[Action] = []
-    for call in calls if isinstance(calls, list | tuple) else ():
+    for call in calls if isinstance(calls, _LISTS) else ():
         if isinstance(call, dict) and call.get("name") in _CLOSING:
             action = action_of(call["name"], call.get("parameters"))
             if action is not None:
@@ -152,7 +157,7 @@ def _step(value: object) -> Step:
 
 
 def _positive(value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         return False
     return value > 0 and not (isinstance(value, float) and math.isinf(value))
 
@@ -173,7 +178,7 @@ def _well_formed(think: object, calls: object, response: object) -> bool:
         return False
     if calls is None:
         return True
-    if not isinstance(calls, list | tuple):
+    if not isinstance(calls, _LISTS):
         return False
     return all(map(_call_well_formed, calls))
 
@@ -197,14 +202,12 @@ def _tagged_anywhere(parameters: dict[object, object]) -> bool:
     Without recursion: the depth is the agent's choice.
     """
     waiting: list[object] = []
-    for key, value in parameters.items():
-        if isinstance(key, str) and _tagged(key):
-            return True
-        if isinstance(value, str):
-            if _tagged(value):
+    for item in chain(parameters, parameters.values()):
+        if isinstance(item, str):
+            if "<" in item and _TAG.search(item):
                 return True
-        elif isinstance(value, dict | list | tuple):
-            waiting.append(value)
+        elif isinstance(item, _NESTED):
+            waiting.append(item)
     while waiting:
         item = waiting.pop()
         if isinstance(item, str):
@@ -213,7 +216,7 @@ def _tagged_anywhere(parameters: dict[object, object]) -> bool:
         elif isinstance(item, dict):
             waiting += item
             waiting += item.values()
-        elif isinstance(item, list | tuple):
+        elif isinstance(item, _LISTS):
             waiting += item
     return False
 

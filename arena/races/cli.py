@@ -102,8 +102,7 @@ def show(result: RaceResult, people: Console) -> None:
     standin = result.model_server == STANDIN
     asked = f"the rule-based stand-in {result.model}" if standin else result.model
     people.print(
-        f"models: {plain(asked)}; scoring: {plain(result.scoring)};"
-        f" {duration(result.wall_s)} in all",
+        f"models: {plain(asked)}; scoring: {plain(result.scoring)}; took {duration(result.wall_s)}",
         soft_wrap=True,
     )
     people.print(f"results: {plain(str(result.out))}", soft_wrap=True)

@@ -59,8 +59,10 @@ def fresh_name(now: datetime) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
 
 
-def open_directory(path: Path, inputs: RaceInputs) -> RaceDirectory:
+def open_directory(path: Path, inputs: RaceInputs, *, race_id: str | None = None) -> RaceDirectory:
     """Begin a race in `path`, or go on with the one begun there.
+
+    `race_id` names a race that begins; by default a fresh name is made.
 
     Raises OtherInputsError naming what differs, and RaceError when the directory holds
     something else or another process races in it.
@@ -69,7 +71,7 @@ def open_directory(path: Path, inputs: RaceInputs) -> RaceDirectory:
         path.mkdir(parents=True, exist_ok=True)
         lock = _lock(path)
         try:
-            return _begin_or_go_on(path, inputs, lock)
+            return _begin_or_go_on(path, inputs, lock, race_id)
         except BaseException:
             lock.close()
             raise
@@ -77,7 +79,9 @@ def open_directory(path: Path, inputs: RaceInputs) -> RaceDirectory:
         raise RaceError(f"{path}: {error.strerror}") from error
 
 
-def _begin_or_go_on(path: Path, inputs: RaceInputs, lock: IO[bytes]) -> RaceDirectory:
+def _begin_or_go_on(
+    path: Path, inputs: RaceInputs, lock: IO[bytes], race_id: str | None
+) -> RaceDirectory:
     now = inputs.to_json()
     manifest = path / MANIFEST
     if not manifest.exists():
@@ -88,7 +92,7 @@ def _begin_or_go_on(path: Path, inputs: RaceInputs, lock: IO[bytes]) -> RaceDire
                 remedy="give --out a new directory",
             )
         created = datetime.now(UTC)
-        race_id = fresh_name(created)
+        race_id = race_id or fresh_name(created)
         _write(manifest, {"race_id": race_id, "created_at": created.isoformat(), "inputs": now})
         return RaceDirectory(path, race_id, created, now, resumed=False, _lock=lock)
     race_id, created, begun = _read(manifest)

@@ -113,7 +113,7 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
         opened = await stack.enter_async_context(open_world(options.world, tell))
         check_against(problems, opened.world.catalog)
         inputs = _inputs(options, agents, problems, opened)
-        directory = open_directory(_out(options, settings), inputs)
+        directory = _directory(options, settings, inputs)
         stack.callback(directory.close)
         stack.callback(log_to(directory.path))
         board = Board(
@@ -219,8 +219,11 @@ def _inputs(
     )
 
 
-def _out(options: RaceOptions, settings: ArenaSettings) -> Path:
-    return options.out or settings.data_dir / "races" / fresh_name(datetime.now(UTC))
+def _directory(options: RaceOptions, settings: ArenaSettings, inputs: RaceInputs) -> RaceDirectory:
+    if options.out is not None:
+        return open_directory(options.out, inputs)
+    name = fresh_name(datetime.now(UTC))
+    return open_directory(settings.data_dir / "races" / name, inputs, race_id=name)
 
 
 def _announce(

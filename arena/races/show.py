@@ -53,7 +53,7 @@ def _standings(agents: Sequence[AgentReport]) -> Table:
 def _axes(agents: Sequence[AgentReport]) -> Table:
     stated = [axis for axis in _AXIS_TITLES if any(axis in agent.by_axis for agent in agents)]
     table = Table(
-        title="Constraints met, by axis (mean over the problems that state it)",
+        title="Constraints met, by axis",
         title_justify="left",
         pad_edge=False,
     )

@@ -50,6 +50,7 @@ class Uploader:
         self._stored: set[str] | None = None
         """Run ids known to be in the database; None while it has to be asked (again)."""
         self._away: ArenaError | None = None
+        self._opening = asyncio.Lock()
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
         self._idle = asyncio.Event()
@@ -109,22 +110,25 @@ class Uploader:
                 await self._idle.wait()
         return self.pending
 
-    async def _open(self) -> None:
+    async def _open(self) -> set[str]:
+        """Make the database answer and learn what it has; once, whoever asks first."""
+
         async def opened() -> set[str]:
             await self._database.ready()
             await self._store.register(self._race)
             return await self._store.stored_runs(self._race.race_id)
 
-        self._stored = await self._guarded(opened)
-        if self._away is not None:
-            self._away = None
-            self._tell("the database is back; the results kept on disk go in now")
+        async with self._opening:
+            if self._stored is None:
+                self._stored = await self._guarded(opened)
+                if self._away is not None:
+                    self._away = None
+                    self._tell("the database is back; the results kept on disk go in now")
+            return self._stored
 
     async def _carry(self) -> None:
         """Store the oldest pending records; they stay pending until that is certain."""
-        if self._stored is None:
-            await self._open()
-        stored = self._stored or set()
+        stored = await self._open()
         batch: list[EncodedRecord] = []
         taken = size = 0
         # A copy: records join the queue while this one waits for the disk.

@@ -7,7 +7,6 @@ started, and said; everything is closed and removed when the context ends.
 from __future__ import annotations
 
 import asyncio
-import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,7 +19,7 @@ from sandbox.catalog import open_catalog
 from sandbox.gateway import HttpGateway
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation import open_isolation
-from sandbox.isolation.interface import Isolation, SandboxLimits
+from sandbox.isolation.interface import SandboxLimits
 from sandbox.models import ModelClient, ModelRoute, ModelSettings, discover
 from sandbox.models.routes import Wire, server_name
 from sandbox.standin.process import running_standin
@@ -78,7 +77,7 @@ async def open_world(
     async with AsyncExitStack() as stack:
         titles = open_titles(options.titles)
         catalog = await asyncio.to_thread(open_catalog, options.catalog)
-        isolation = await _isolation(options.sandbox)
+        isolation = await open_isolation(options.sandbox)
         stack.push_async_callback(isolation.close)
         for leftover in await isolation.reclaim():
             tell(f"removed what an earlier process left behind: {leftover}")
@@ -102,11 +101,6 @@ async def open_world(
             ),
             server,
         )
-
-
-async def _isolation(kind: SandboxKind | None) -> Isolation:
-    opened = open_isolation(kind)
-    return await opened if inspect.isawaitable(opened) else opened
 
 
 def open_titles(mode: TitleMode) -> TitleSimilarity:

@@ -21,62 +21,17 @@ from sandbox.isolation import interface as codes
 from sandbox.isolation.docker import Docker
 from sandbox.isolation.docker_container import LABEL_OWNER, LABEL_RUN
 from sandbox.isolation.docker_engine import Engine, survey
-from sandbox.isolation.interface import Isolation, SandboxLimits, SandboxSpec
-from scoring.types import AgentProblem
+from sandbox.isolation.interface import Isolation
+from tests.integration.sandbox_door import SandboxDoor as Door
+from tests.integration.sandbox_door import spec, told
 
 pytestmark = pytest.mark.isolation
-
-QUICK = SandboxLimits(wall_s=20, memory_bytes=256 << 20, pids=64, tmp_bytes=8 << 20)
-
-
-class Door:
-    """A gateway's socket: counts who comes, and answers every request with `{}`."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.visited = asyncio.Event()
-        self._server: asyncio.Server | None = None
-
-    async def __aenter__(self) -> Door:
-        self._server = await asyncio.start_unix_server(self._serve, self.path)
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        assert self._server is not None
-        self._server.close()
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        self.visited.set()
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
-        await writer.drain()
-        writer.close()
 
 
 @pytest.fixture
 async def door(tmp_path: Path) -> AsyncIterator[Door]:
     async with Door(tmp_path / "session.sock") as opened:
         yield opened
-
-
-def spec(door: Door, source: str, **limits: Any) -> SandboxSpec:
-    return SandboxSpec(
-        run_id="run-1",
-        agent_source=textwrap.dedent(source).encode(),
-        problem=AgentProblem("p-1", "a leather belt", "Product"),
-        gateway_socket=door.path,
-        limits=replace(QUICK, **limits),
-    )
-
-
-async def told(docker: Isolation, door: Door, body: str, **limits: Any) -> dict[str, Any]:
-    """Run `body`, which fills the dictionary `say`, and return what it said."""
-    source = "def agent_main(problem):\n    say = {}\n"
-    source += textwrap.indent(textwrap.dedent(body), "    ") + "\n    return [say]\n"
-    result = await docker.run(spec(door, source, **limits))
-    assert result.error is None, (result.error, result.log)
-    assert result.dialogue is not None
-    return cast("dict[str, Any]", result.dialogue[0])
 
 
 async def containers() -> list[dict[str, Any]]:
@@ -115,13 +70,14 @@ async def test_an_agent_gets_the_kit_requests_and_the_gateway_and_nothing_of_it_
         import arena_client
         print("to the log")
         say["proxy"] = requests.get("http://proxy:80/health").json()
-        say["url"] = ProxyClient().get("/search/find_product", {"q": "belt"})
+        say["found"] = ProxyClient().get("/search/find_product", {"q": "belt"})
         say["requests"] = requests.__version__
         say["problem"] = problem
         say["env"] = dict(os.environ)
         """,
     )
-    assert said["proxy"] == said["url"] == {}
+    assert said["proxy"] == "/health"
+    assert said["found"] == "/search/find_product?q=belt"
     assert said["requests"] == docker.environment()["requests"]
     assert said["problem"] == {
         "problem_id": "p-1",
@@ -615,7 +571,8 @@ import asyncio, sys
 from pathlib import Path
 from sandbox.isolation.docker import Docker
 from sandbox.isolation.interface import SandboxSpec
-from scoring.types import AgentProblem
+from tests.integration.sandbox_door import SandboxDoor as Door
+from tests.integration.sandbox_door import spec, told
 
 async def main():
     docker = await Docker.open()

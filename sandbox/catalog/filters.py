@@ -45,6 +45,11 @@ class Filters:
     high: float
     services: int
 
+    @property
+    def any(self) -> bool:
+        """Whether they filter at all."""
+        return self != Filters(None, -math.inf, math.inf, 0)
+
 
 def clean_query(q: str) -> str:
     """The query without Lucene's syntax characters; each becomes a space."""

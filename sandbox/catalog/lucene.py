@@ -71,7 +71,8 @@ def _java() -> Any:
     return autoclass
 
 
-def _class(name: str) -> Any:
+def java_class(name: str) -> Any:
+    """A class of the jar; starts the Java machine. Raises CatalogError without one."""
     with _lock:
         return _java()(name)
 
@@ -88,7 +89,7 @@ def write_lucene_index(documents: Iterable[tuple[str, str]], directory: Path) ->
 
     Documents without contents are left out, as Anserini does.
     """
-    indexer = _class("io.anserini.index.SimpleIndexer")(str(directory / DIRECTORY))
+    indexer = java_class("io.anserini.index.SimpleIndexer")(str(directory / DIRECTORY))
     try:
         for product_id, contents in documents:
             if contents.strip():
@@ -110,7 +111,7 @@ class LuceneCatalog(StoredCatalog):
                 remedy=f"arena catalog build FILE --engine lucene --out {directory}",
             )
         self.engine = engine_version()
-        searcher = _class("io.anserini.search.SimpleSearcher")
+        searcher = java_class("io.anserini.search.SimpleSearcher")
         self._searcher = searcher(str(directory / DIRECTORY))
         self._searcher.set_bm25(0.9, 0.4)
 
@@ -134,7 +135,8 @@ class LuceneCatalog(StoredCatalog):
             shop = self.shop_ids.number(filters.shop_id)
             if shop < 0:
                 return []
-        numbers = self._ids.find(self.hits(q))
+        # Without a filter the first 50 of 10,000 are the first 50.
+        numbers = self._ids.find(self.hits(q, CAP if filters.any else KEPT))
         kept = (filters.low <= self.prices[numbers]) & (self.prices[numbers] <= filters.high)
         kept &= (self.services[numbers] & filters.services) == filters.services
         if shop >= 0:
@@ -148,4 +150,11 @@ class LuceneCatalog(StoredCatalog):
         super().close()
 
 
-__all__ = ["ENGINE", "LuceneCatalog", "engine_version", "missing", "write_lucene_index"]
+__all__ = [
+    "ENGINE",
+    "LuceneCatalog",
+    "engine_version",
+    "java_class",
+    "missing",
+    "write_lucene_index",
+]

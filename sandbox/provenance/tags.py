@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, TypeAlias, cast
 
 from scoring.types import Json, JsonObject
@@ -19,6 +20,9 @@ BlockKind: TypeAlias = Literal["text", "think", "tool_call", "obs", "response"]
 
 MAX_CALLS_PER_BLOCK = 1000
 """Calls read from one block; a model cannot write more within its token limit by far."""
+
+MAX_TAGS = 50_000
+"""Tags read from one text; what follows is plain text. A history within any limit has fewer."""
 
 _TAG = re.compile(r"<(/?)(think|tool_call|obs|response)\s{0,4}>")
 _FENCE_OPENS = re.compile(r"```[A-Za-z]{0,12}")
@@ -50,7 +54,7 @@ def read_blocks(text: str) -> list[Block]:
     tag of its kind opens again, or none follows, it was never closed, and ends where
     any other block begins. Text before a lone first `</think>` is a think block.
     """
-    tags = list(_TAG.finditer(text))
+    tags = list(islice(_TAG.finditer(text), MAX_TAGS))
     closes = _closing_tags(tags)
     blocks: list[Block] = []
     at = 0

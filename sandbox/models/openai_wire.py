@@ -9,10 +9,13 @@ import httpx2
 from openai import APIConnectionError, APIError, APIStatusError, APITimeoutError, AsyncOpenAI
 
 from sandbox.models import faults
-from sandbox.models.faults import ProviderError, connect_soon, provider_text
+from sandbox.models.faults import connect_soon, provider_text
 from sandbox.models.routes import ModelRoute, with_version
 from sandbox.strict_json import harmless
 from scoring.types import Json, JsonObject
+
+LIST_S = 10.0
+"""For a server to say which models it serves."""
 
 
 class OpenAIWire:
@@ -54,12 +57,18 @@ class OpenAIWire:
     async def models(self) -> list[str]:
         """The names that the server lists. Raises ProviderError."""
         try:
-            page = await self._sdk.models.list(timeout=10.0)
-        except APIError as error:
-            raise ProviderError(
-                f"cannot list its models: {error.message}", code=faults.UNREACHABLE
-            ) from None
-        return [model.id for model in page.data]
+            response = await self._sdk.get(
+                "/models", cast_to=httpx2.Response, options={"timeout": LIST_S}
+            )
+            listed = json.loads(response.content)["data"]
+            return [str(entry["id"]) for entry in listed]
+        except APIStatusError as error:
+            said = provider_text(error.body, error.message)
+            raise faults.from_status(error.status_code, said, error.response.headers) from None
+        except (APIError, httpx2.HTTPError) as error:
+            raise faults.unreachable(error) from None
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise faults.broken("is no list of models") from None
 
     async def close(self) -> None:
         """Close its connections."""

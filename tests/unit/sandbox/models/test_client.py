@@ -126,7 +126,7 @@ async def test_a_server_that_hangs_is_a_time_out() -> None:
         with pytest.raises(ModelError) as caught:
             await client.complete(HEY)
     assert (caught.value.code, caught.value.fault) == ("model.timeout", Fault.VALIDATOR)
-    assert len(p.requests) == 3
+    assert "(3 tries)" in caught.value.message
 
 
 async def test_a_server_that_is_not_there_is_the_validators_fault() -> None:
@@ -145,7 +145,7 @@ async def test_the_deadline_bounds_all_tries_together() -> None:
         with pytest.raises(ModelError, match="no answer in time") as caught:
             await client.complete(HEY, timeout_s=0.05)
     assert caught.value.code == "model.timeout"
-    assert len(p.requests) == 1
+    assert "(1 try)" in caught.value.message
 
 
 async def test_a_retry_after_beyond_the_deadline_ends_the_tries() -> None:

@@ -24,6 +24,9 @@ from arena_client import (  # type: ignore[import-not-found]  # lies in every sa
 
 logger = logging.getLogger("pipeline")
 
+SHOPS = 3
+"""Shops looked into when everything has to come from one."""
+
 CLASSIFY = (
     "Classify a shopping query. Answer with one word: Product (one item), Shop (several items "
     "from one shop) or Voucher (several items within a budget and a voucher)."
@@ -231,16 +234,22 @@ def choose(
 
 
 def from_one_shop(run: Run, items: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
-    """Ranked hits of the shop that shows up for most items."""
-    found = [search(run, item) for item in items]
+    """Ranked hits of the shop that serves all items best, of those seen most often."""
     shops: dict[str, int] = {}
-    for hits in found:
-        for shop in {str(h["shop_id"]) for h in hits}:
+    for item in items:
+        for shop in {str(hit["shop_id"]) for hit in search(run, item)}:
             shops[shop] = shops.get(shop, 0) + 1
-    if not shops:
-        return [[] for _ in items]
-    shop = max(shops, key=lambda s: (shops[s], s))
-    return [rank(run, item, search(run, item, shop)) for item in items]
+    best: list[list[dict[str, Any]]] = [[] for _ in items]
+    for shop in sorted(shops, key=lambda s: (-shops[s], s))[:SHOPS]:
+        shelves = [rank(run, item, search(run, item, shop)) for item in items]
+        if promise(shelves) > promise(best):
+            best = shelves
+    return best
+
+
+def promise(shelves: list[list[dict[str, Any]]]) -> float:
+    """What the best of each shelf score together."""
+    return sum(float(shelf[0]["score"]) for shelf in shelves if shelf)
 
 
 def agent_main(problem_data: dict[str, Any]) -> list[dict[str, Any]]:

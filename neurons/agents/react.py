@@ -141,9 +141,10 @@ class WorkOverError(Exception):
 class Gateway:
     """The one door out of the sandbox, with patience for 429 and 5xx."""
 
-    def __init__(self, deadline: float) -> None:
+    def __init__(self, deadline: float, first_wait_s: float = FIRST_WAIT_S) -> None:
         self.url = (getenv("SANDBOX_PROXY_URL") or "http://proxy:80").rstrip("/")
         self.deadline = deadline
+        self.first_wait_s = first_wait_s
         self.session = requests.Session()
         self.session.trust_env = False
         token = getenv("CHUTES_ACCESS_TOKEN")
@@ -151,7 +152,7 @@ class Gateway:
 
     def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> tuple[int, Any]:
         """Status and decoded answer (None when it is no JSON). Raises WorkOverError."""
-        wait = FIRST_WAIT_S
+        wait = self.first_wait_s
         for attempt in range(1, TRIES + 1):
             left = self.deadline - time.monotonic()
             if left <= 0:
@@ -282,8 +283,11 @@ def _carry_out(
 
 def agent_main(problem_data: dict[str, Any]) -> list[dict[str, Any]]:
     """Let the model work on one problem; the dialogue, step by step."""
-    query = str(problem_data.get("query", ""))
-    gateway = Gateway(time.monotonic() + WORK_S)
+    return converse(str(problem_data.get("query", "")), Gateway(time.monotonic() + WORK_S))
+
+
+def converse(query: str, gateway: Gateway) -> list[dict[str, Any]]:
+    """The conversation with the model, until it terminates or the work is over."""
     messages: list[dict[str, Any]] = [
         {"role": "system", "content": SYSTEM},
         {"role": "user", "content": query},

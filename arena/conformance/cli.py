@@ -22,7 +22,7 @@ SHOWN = 3
 """Differences shown of a kind; `--json` has more."""
 _WIDTH = 300
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 
 @app.command()

@@ -16,7 +16,12 @@ from sandbox.catalog import Catalog, open_catalog
 from sandbox.terminal import console, plain, write_json
 from scoring.types import Bucket, Json
 
-app = typer.Typer(help="Make and list problems.", rich_markup_mode=None, no_args_is_help=True)
+app = typer.Typer(
+    help="Make and list problems.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 JsonOption = Annotated[
     Path | None, typer.Option("--json", help="Write the result here; - is standard output.")

@@ -50,6 +50,12 @@ _NO_VALUE = frozenset(
     }
 )
 # fmt: on
+_MARKETING = re.compile(
+    r"\b(?:hot sale|new arrivals?|ready stock|best ?sellers?|buy \d+ (?:get|take) \d+"
+    r"|free shipping|fast shipping|on ?hand|100% (?:original|authentic)|original|authentic"
+    r"|cod|sale|20[12]\d)\b",
+    re.IGNORECASE,
+)
 _BRACKETED = re.compile(r"[\[\(\{【（「].*?[\]\)\}】）」]")
 _BREAK = re.compile(r"[|,;:/•·~*_\"“”!?<>=+#]+|\s[-–—]\s")
 _WORD = re.compile(r"[^\W_](?:[\w.'’&%-]*[^\W_])?")
@@ -68,7 +74,7 @@ def phrase(title: str, rng: random.Random) -> str | None:
     """
     if _STEERING.search(title):
         return None
-    plain = _BRACKETED.sub(" ", title)
+    plain = _MARKETING.sub(" ", _BRACKETED.sub(" ", title))
     best: list[str] = []
     for part in _BREAK.split(plain):
         words = _WORD.findall(part)
@@ -78,7 +84,7 @@ def phrase(title: str, rng: random.Random) -> str | None:
         if len(words) >= 2:
             best = words
             break
-    limit = rng.randint(4, 7)
+    limit = rng.randint(6, 9)
     chosen = best[:limit]
     while chosen and chosen[-1].lower() in _LEADING | _NOISE:
         chosen.pop()
@@ -111,6 +117,7 @@ def key_words(key: str) -> str:
 
 def item_words(reward: Reward, noun: str, rng: random.Random) -> str:
     """One wanted product: the noun with everything that the reward states."""
+    noun = _without_brand(noun, reward)
     clauses: list[str] = []
     for option in reward.sku_options:
         clauses += [_sku(key, value, rng) for key, value in option.items()]
@@ -120,6 +127,15 @@ def item_words(reward: Reward, noun: str, rng: random.Random) -> str:
     services = [rng.choice(SERVICE_WORDS[name]) for name in reward.service]
     prices = [price_words(band, rng) for band in reward.price]
     return join((f"{_article(noun)}{noun}", *clauses, *services, *prices))
+
+
+def _without_brand(noun: str, reward: Reward) -> str:
+    """The noun without a brand that is asked for in so many words anyway."""
+    brands = {
+        v.lower() for entry in reward.attributes for v in entry.get("brand", ()) if " " not in v
+    }
+    words = [word for word in noun.split(" ") if word not in brands]
+    return " ".join(words) if len(words) >= 2 else noun
 
 
 def _article(noun: str) -> str:

@@ -70,6 +70,9 @@ def outcome(
         ([step(recommend("7")), step(terminate("failure"))], (), Reason.TERMINATED_AS_FAILURE),
         (dialogue("7"), (SEVEN, GAVE_UP), Reason.TERMINATED_AS_FAILURE),
         ([*dialogue("7"), step(terminate("failure"))], (), Reason.TERMINATED_AS_FAILURE),
+        # One copy at the gateway does not account for two in the dialogue.
+        ([step(recommend("7")), *dialogue("7")], (SEVEN, DONE), Reason.SEVERAL_RECOMMENDATIONS),
+        (dialogue("7"), (SEVEN, SEVEN, DONE), Reason.SEVERAL_RECOMMENDATIONS),
         (dialogue("7,8"), (), Reason.WRONG_NUMBER_OF_PRODUCTS),
         (dialogue(""), (), Reason.WRONG_NUMBER_OF_PRODUCTS),
         (dialogue(7), (), Reason.WRONG_NUMBER_OF_PRODUCTS),
@@ -208,6 +211,11 @@ def test_titles_are_judged_only_by_a_similarity_and_the_answer_always_hits() -> 
             1.0,
         ),
         (score(asked, read_attempt(dialogue("9")), catalogue(far), NoTitles()), None, None),
+        (
+            score(asked, read_attempt(dialogue("7")), catalogue(product("7")), NoTitles()),
+            None,
+            None,
+        ),
     ):
         assert found.reason is reason
         assert found.axes.title == share

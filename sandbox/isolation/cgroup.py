@@ -79,7 +79,7 @@ def find(proc: Path = Path("/proc")) -> Groups:
     mounts = list(_mounts((proc / "self/mountinfo").read_text()))
     unified = _unified_base(own, mounts)
     if unified is not None:
-        return GroupsV2(unified)
+        return GroupsV2(unified, proc)
     bases: dict[str, Path] = {}
     for mount in mounts:
         for controller in (*CONTROLLERS, "cpuacct"):
@@ -91,7 +91,7 @@ def find(proc: Path = Path("/proc")) -> Groups:
     for base in bases.values():
         if not os.access(base, os.W_OK):
             raise _refuse(f"{base} cannot be written")
-    return GroupsV1(bases)
+    return GroupsV1(bases, proc)
 
 
 def own_group(controller: str, proc: Path = Path("/proc")) -> tuple[Path, Path] | None:
@@ -226,8 +226,9 @@ class GroupsV1:
 
     version = 1
 
-    def __init__(self, bases: dict[str, Path]) -> None:
+    def __init__(self, bases: dict[str, Path], proc: Path = Path("/proc")) -> None:
         self._bases = bases
+        self._proc = proc
 
     def create(self, name: str, limits: SandboxLimits) -> Group:
         """See Groups."""
@@ -238,7 +239,7 @@ class GroupsV1:
         memory["memory.limit_in_bytes"] = str(limits.memory_bytes)
         if (self._bases["memory"] / "memory.memsw.limit_in_bytes").exists():
             memory["memory.memsw.limit_in_bytes"] = str(limits.memory_bytes)
-        elif _has_swap():
+        elif _has_swap(self._proc):
             raise IsolationError(
                 "this kernel does not count swap, and swap is on",
                 remedy="swapoff -a, or boot with swapaccount=1",
@@ -293,8 +294,9 @@ class GroupsV2:
 
     version = 2
 
-    def __init__(self, base: Path) -> None:
+    def __init__(self, base: Path, proc: Path = Path("/proc")) -> None:
         self._base = base
+        self._proc = proc
 
     def create(self, name: str, limits: SandboxLimits) -> Group:
         """See Groups."""
@@ -309,7 +311,7 @@ class GroupsV2:
         swap = folder / "memory.swap.max"
         if swap.exists():
             swap.write_text("0")
-        elif _has_swap():
+        elif _has_swap(self._proc):
             remove_folders([folder])
             raise IsolationError(
                 "this kernel does not count swap, and swap is on", remedy="swapoff -a"
@@ -337,8 +339,8 @@ class _GroupV2:
         )
 
 
-def _has_swap(swaps: Path = Path("/proc/swaps")) -> bool:
-    return len(swaps.read_text().splitlines()) > 1
+def _has_swap(proc: Path) -> bool:
+    return len((proc / "swaps").read_text().splitlines()) > 1
 
 
 def kill(folders: Iterable[Path]) -> bool:

@@ -108,7 +108,7 @@ def _head(line: bytes) -> JsonObject:
 
 def _agent_error(head: JsonObject) -> ErrorInfo:
     code, message = head.get("code"), head.get("message")
-    if code not in _AGENT_CODES or not isinstance(message, str):
+    if not isinstance(code, str) or code not in _AGENT_CODES or not isinstance(message, str):
         return _garbled()
     return agent_error(code, clean_text(message[:MESSAGE_CHARS]))
 

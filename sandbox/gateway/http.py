@@ -95,6 +95,7 @@ class HttpServer:
         self._bounds = bounds
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.Task[None], _Connection] = {}
+        self._closed = False
 
     async def open(self, socket: Path) -> None:
         """Listen on `socket`."""
@@ -110,14 +111,16 @@ class HttpServer:
     async def close(self) -> None:
         """Stop listening, cut every connection, and wait until its handler has ended."""
         self.shut_door()
-        # A connection accepted just before may not have its task yet: let it start.
-        await asyncio.sleep(0)
+        self._closed = True  # also for a connection whose task has yet to start
         tasks = list(self._connections)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self._closed:
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         connection = _Connection(reader, writer, self._handler, self._refuse, self._bounds)

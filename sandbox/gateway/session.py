@@ -104,6 +104,7 @@ class Session:
         draft = self._recorder.begin()
         try:
             self._budget.admit_request(self._clock())
+            self._budget.admit_body(0)
             self._budget.take_bytes(request.head_bytes)
         except LimitError as limit:
             return self._refuse_request(draft, request, limit)

@@ -16,6 +16,8 @@ from sandbox.models.routes import ModelRoute
 from sandbox.strict_json import harmless
 from scoring.types import Json, JsonObject
 
+ANTHROPIC_URL = "https://api.anthropic.com"
+
 
 class AnthropicWire:
     """One route over the Anthropic wire. Retries are the client's business, not the SDK's."""
@@ -24,8 +26,8 @@ class AnthropicWire:
         self._route = route
         self._sdk = AsyncAnthropic(
             api_key=route.api_key.get_secret_value() if route.api_key else "none",
-            # Without `/v1`: the SDK adds it.
-            base_url=route.base_url.rstrip("/").removesuffix("/v1") if route.base_url else None,
+            # Without `/v1`: it stands in the path of the request.
+            base_url=(route.base_url or ANTHROPIC_URL).rstrip("/").removesuffix("/v1"),
             max_retries=0,
         )
 

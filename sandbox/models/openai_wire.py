@@ -14,6 +14,7 @@ from sandbox.models.routes import ModelRoute, with_version
 from sandbox.strict_json import harmless
 from scoring.types import Json, JsonObject
 
+OPENAI_URL = "https://api.openai.com"
 LIST_S = 10.0
 """For a server to say which models it serves."""
 
@@ -26,7 +27,8 @@ class OpenAIWire:
         self._sdk = AsyncOpenAI(
             # The SDK wants a key; servers on loopback want none.
             api_key=route.api_key.get_secret_value() if route.api_key else "none",
-            base_url=with_version(route.base_url) if route.base_url else None,
+            # Stated, so that no variable of the environment sends it elsewhere.
+            base_url=with_version(route.base_url or OPENAI_URL),
             max_retries=0,
         )
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 from functools import cache
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from sandbox.catalog.compiled import compiled
 
 K1 = np.float32(0.9)
 B = np.float32(0.4)
@@ -69,7 +70,7 @@ def idf(documents: int, frequency: int) -> np.float32:
     return np.float32(math.log(1 + (documents - frequency + 0.5) / (frequency + 0.5)))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def accumulate(
     docs: npt.NDArray[np.uint32],
     tfs: npt.NDArray[np.uint16],
@@ -97,13 +98,13 @@ def accumulate(
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _better(score_a: Score, doc_a: int, score_b: Score, doc_b: int) -> bool:
     """Score descending, then product id ascending (documents are numbered by id)."""
     return bool(score_a > score_b or (score_a == score_b and doc_a < doc_b))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _rank(
     score: Score,
     doc: int,
@@ -118,7 +119,7 @@ def _rank(
     return better
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def best(
     scores: npt.NDArray[np.float64],
     touched: npt.NDArray[np.uint32],
@@ -168,7 +169,7 @@ def best(
     return top[:kept].copy()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def forget(scores: npt.NDArray[np.float64], touched: npt.NDArray[np.uint32]) -> None:
     """Make the accumulators ready for the next query."""
     for doc in touched:

@@ -17,6 +17,7 @@ SHOP_IDS = "shop_ids"
 PRICES = "prices.npy"
 SHOPS = "shops.npy"
 SERVICES = "services.npy"
+SOLD = "sold.npy"
 NORMS = "norms.npy"
 POSITIONS = "positions.npy"
 
@@ -32,6 +33,7 @@ class ColumnsWriter:
         self.ids: list[str] = []
         self._prices = array("d")
         self._services = array("B")
+        self._sold = array("q")
         self._shops = array("L")
         self._shop_numbers: dict[str, int] = {}
 
@@ -40,6 +42,7 @@ class ColumnsWriter:
         self.ids.append(product.product_id)
         self._prices.append(product.price)
         self._services.append(service_bits(product.service))
+        self._sold.append(product.sold_count)
         numbers = self._shop_numbers
         self._shops.append(numbers.setdefault(product.shop_id, len(numbers)))
 
@@ -60,5 +63,6 @@ class ColumnsWriter:
         np.save(directory / SHOPS, ranks[shops])
         np.save(directory / PRICES, np.array(self._prices, np.float64)[order])
         np.save(directory / SERVICES, np.array(self._services, np.uint8)[order])
+        np.save(directory / SOLD, np.array(self._sold, np.int64)[order])
         np.save(directory / POSITIONS, order)
         return len(shop_ids)

@@ -24,6 +24,10 @@ MAX_LINE_BYTES = 16 << 20
 
 MAX_ID_BYTES = 256
 
+_REPORT_EVERY = 500
+
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
 OnBad = Callable[[CatalogError], None]
 OnRead = Callable[[int], None]
 
@@ -57,7 +61,7 @@ def read_documents(
     for path in paths:
         with _opened(path) as raw:
             for number, line in _lines(raw, path):
-                if on_read:
+                if on_read and number % _REPORT_EVERY == 0:
                     on_read(before + raw.tell())
                 if not line.strip():
                     continue

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from scoring.types import Product
+import numpy as np
+import numpy.typing as npt
 
 Item = TypeVar("Item")
 
@@ -81,17 +82,25 @@ def service_bits(services: Sequence[str]) -> int:
     return sum({1 << SERVICES.index(s) for s in services if s in SERVICES})
 
 
-def arrange(products: list[Product], sort: str | None) -> list[Product]:
-    """The kept products in the order asked for; equals stay in order of relevance."""
+def arrange(
+    numbers: list[int],
+    sort: str | None,
+    prices: npt.NDArray[np.float64],
+    sold: npt.NDArray[np.int64],
+) -> list[int]:
+    """The kept products in the order asked for; equals stay in order of relevance.
+
+    `prices` and `sold` are indexed by the numbers of the products.
+    """
     match sort:
         case Sort.PRICE_ASCENDING:
-            return sorted(products, key=lambda p: p.price)
+            return sorted(numbers, key=prices.__getitem__)
         case Sort.PRICE_DESCENDING:
-            return sorted(products, key=lambda p: p.price, reverse=True)
+            return sorted(numbers, key=prices.__getitem__, reverse=True)
         case Sort.SOLD:
-            return sorted(products, key=lambda p: p.sold_count, reverse=True)
+            return sorted(numbers, key=sold.__getitem__, reverse=True)
         case _:
-            return products
+            return numbers
 
 
 def one_page(items: list[Item], page: int) -> list[Item]:

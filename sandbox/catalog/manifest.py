@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sandbox.exceptions import CatalogError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Layout of the files of an index. Another number cannot be opened."""
 
 MANIFEST = "manifest.json"

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from sandbox.catalog.analysis import normalise
+from sandbox.catalog.compiled import compiled
 from sandbox.catalog.strings import write_strings
 from sandbox.catalog.tokenizer import token_bounds
 
@@ -176,7 +176,7 @@ class PostingsWriter:
         tfs.flush()
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _distribute(
     keys: npt.NDArray[np.uint64],
     counts: npt.NDArray[np.uint16],
@@ -196,7 +196,7 @@ def _distribute(
             cursors[rank - low] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _sort_lists(packed: npt.NDArray[np.uint64], starts: npt.NDArray[np.int64]) -> None:
     for t in range(starts.size - 1):
         packed[starts[t] - starts[0] : starts[t + 1] - starts[0]].sort()

@@ -59,6 +59,7 @@ class StoredCatalog(ABC):
         self.prices = mapped(directory / columns.PRICES)
         self.shops = mapped(directory / columns.SHOPS)
         self.services = mapped(directory / columns.SERVICES)
+        self.sold = mapped(directory / columns.SOLD)
         self._positions = mapped(directory / columns.POSITIONS)
         self._store = DocumentReader(directory)
 
@@ -86,9 +87,8 @@ class StoredCatalog(ABC):
         if not 1 <= page <= LAST_PAGE or len(q) > MAX_QUERY:
             return []
         numbers = self.rank(clean_query(q), read_filters(shop_id, price, service))
-        if sort is None:  # only the page asked for has to be read
-            return [self.product_at(n) for n in one_page(numbers, page)]
-        return one_page(arrange([self.product_at(n) for n in numbers], sort), page)
+        ordered = arrange(numbers, sort, self.prices, self.sold)
+        return [self.product_at(number) for number in one_page(ordered, page)]
 
     def product_at(self, number: int) -> Product:
         """The product that is `number`-th by id."""

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from sandbox.catalog.compiled import compiled
 
 
 def utf8(text: str) -> bytes:
@@ -32,7 +33,7 @@ def write_strings(directory: Path, name: str, texts: Iterable[str]) -> None:
     np.save(directory / f"{name}.npy", np.array(starts, np.int64))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _find(
     blob: npt.NDArray[np.uint8],
     starts: npt.NDArray[np.int64],

@@ -18,9 +18,10 @@ from importlib import resources
 from itertools import pairwise
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from sandbox.catalog.compiled import compiled
 
 MAX_TOKEN_UNITS = 255
 """Longest token, in UTF-16 code units; Lucene's default."""
@@ -278,7 +279,7 @@ def class_table() -> npt.NDArray[np.uint8]:
     return table
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _scan(
     codes: npt.NDArray[np.uint32],
     table: npt.NDArray[np.uint8],

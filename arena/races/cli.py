@@ -14,9 +14,10 @@ import typer
 from rich.console import Console
 
 from arena.exceptions import ArenaError
+from arena.problems.titles import TitleMode
 from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables
-from arena.runs.opening import STANDIN, SandboxKind, TitleMode, WorldOptions
+from arena.runs.opening import STANDIN, SandboxKind, WorldOptions
 from arena.settings import ArenaSettings, load_settings
 from sandbox.terminal import console, one_line_errors, plain, write_json
 

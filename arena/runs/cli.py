@@ -13,10 +13,11 @@ import typer
 
 from arena.exceptions import ArenaError
 from arena.problems.suite import check_against, load_suite
+from arena.problems.titles import TitleMode
 from arena.runs.agent import AgentFile, read_agents
 from arena.runs.attempts import RetryPolicy, run_until_closed
 from arena.runs.execution import World
-from arena.runs.opening import SandboxKind, TitleMode, WorldOptions, open_world
+from arena.runs.opening import SandboxKind, WorldOptions, open_world
 from arena.runs.record import EncodedRecord, RunRecord
 from arena.settings import load_settings
 from sandbox.terminal import console, one_line_errors, plain, write_json

@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from arena.exceptions import SettingsError
+from arena.problems.titles import TitleMode, title_similarity
 from arena.runs.execution import World
 from sandbox.catalog import open_catalog
 from sandbox.gateway import HttpGateway
@@ -24,18 +25,9 @@ from sandbox.models import ModelClient, ModelRoute, ModelSettings, discover
 from sandbox.models.routes import Wire, server_name
 from sandbox.standin.process import running_standin
 from sandbox.standin.registry import SHOPPER
-from scoring.titles import LexicalTitles, NoTitles, TitleSimilarity
 
 STANDIN = "stand-in"
 """The server's name in records when rule-based models answer."""
-
-
-class TitleMode(StrEnum):
-    """How a recommended product's title is compared with the reward's."""
-
-    NONE = "none"
-    LEXICAL = "lexical"
-    EMBEDDING = "embedding"
 
 
 class SandboxKind(StrEnum):
@@ -75,7 +67,7 @@ async def open_world(
     Raises ArenaError naming the first thing that is missing, with its remedy.
     """
     async with AsyncExitStack() as stack:
-        titles = open_titles(options.titles)
+        titles = await asyncio.to_thread(title_similarity, options.titles)
         catalog = await asyncio.to_thread(open_catalog, options.catalog)
         isolation = await open_isolation(options.sandbox)
         stack.push_async_callback(isolation.close)
@@ -101,15 +93,6 @@ async def open_world(
             ),
             server,
         )
-
-
-def open_titles(mode: TitleMode) -> TitleSimilarity:
-    """What compares titles."""
-    if mode is TitleMode.LEXICAL:
-        return LexicalTitles()
-    if mode is TitleMode.NONE:
-        return NoTitles()
-    raise SettingsError("no embedding model is built in", remedy="use --title lexical")
 
 
 def choose_model(asked: str | None, routes: tuple[ModelRoute, ...]) -> str:

@@ -50,7 +50,7 @@ def constraints(reward: Reward) -> int:
 
 def with_close_price(reward: Reward, product: Product, rng: random.Random) -> Reward:
     """The same reward with a narrow price band, for products that offer little else."""
-    low = max(1, math.floor(product.price * rng.uniform(0.85, 0.97)))
+    low = math.floor(product.price * rng.uniform(0.85, 0.97))
     high = math.ceil(product.price * rng.uniform(1.03, 1.15))
     return replace(reward, price=(PriceBand(float(low), float(high)),))
 

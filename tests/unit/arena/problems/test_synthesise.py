@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import random
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from arena.problems.wording import SERVICE_WORDS, voucher_words
 from scoring.attempt import read_attempt
 from scoring.exceptions import ProblemError
 from scoring.outcome import score
-from scoring.types import Bucket, Problem, Voucher
+from scoring.types import Bucket, Problem, Product, Voucher
 from scoring.upstream import affordable, discounted
 from tests.shared import SHARED, needs_shared
 from tests.unit.arena.problems.world import World
@@ -130,6 +132,33 @@ def test_a_catalogue_without_the_material_is_a_clear_error(count: int, shop_size
     with pytest.raises(ProblemError, match="Shop problems") as caught:
         synthesise(World(count, shop_size=shop_size), {Bucket.SHOP: 1}, seed=1)
     assert caught.value.code == "problem.catalog_too_small"
+
+
+class Twins(World):
+    """A catalogue in which every product meets what any other's reward states."""
+
+    def _product(self, number: int, shop: int, rng: random.Random) -> Product:
+        return Product(str(number), str(shop), "Red cotton hat", 100.0, ("COD",))
+
+
+def test_a_problem_that_any_product_answers_is_not_made() -> None:
+    with pytest.raises(ProblemError) as caught:
+        synthesise(Twins(), {Bucket.PRODUCT: 1}, seed=1)
+    assert caught.value.code == "problem.catalog_too_small"
+
+
+class Telling(World):
+    """A catalogue whose titles name their ids."""
+
+    def _product(self, number: int, shop: int, rng: random.Random) -> Product:
+        return replace(super()._product(number, shop, rng), title=f"{number} Red cotton hat")
+
+
+def test_an_id_in_a_title_does_not_reach_the_query() -> None:
+    problems = synthesise(Telling(), {Bucket.PRODUCT: 20}, seed=1)
+    assert all("100000" not in problem.query for problem in problems)
+    with pytest.raises(ProblemError, match="no more Product problems"):
+        synthesise(Telling(first=10_000), {Bucket.PRODUCT: 1}, seed=1)
 
 
 @needs_shared

@@ -25,11 +25,12 @@ class World:
     content_hash = "0" * 64
     engine = "memory"
 
-    def __init__(self, count: int = 300, *, seed: int = 1, shop_size: int = 6) -> None:
+    def __init__(
+        self, count: int = 300, *, seed: int = 1, shop_size: int = 6, first: int = 1_000_000_000
+    ) -> None:
         rng = random.Random(seed)
         self._products = {
-            str(1_000_000_000 + i): self._product(1_000_000_000 + i, i // shop_size, rng)
-            for i in range(count)
+            str(first + i): self._product(first + i, i // shop_size, rng) for i in range(count)
         }
 
     def _product(self, number: int, shop: int, rng: random.Random) -> Product:

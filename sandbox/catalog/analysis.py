@@ -21,7 +21,7 @@ STOP_WORDS = frozenset((
 ))
 # fmt: on
 
-_CACHE_SIZE = 1 << 18
+_CACHE_SIZE = 1 << 16
 _cache: dict[str, str | None] = {}
 
 

@@ -119,9 +119,7 @@ def parse_document(line: bytes | str) -> Document:
     """One line as a document. Raises CatalogError with a code and without a place."""
     try:
         value = json.loads(line)
-        canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=True).encode(
-            "ascii"
-        )
+        canonical = _canonical(value).encode("ascii")
     except (ValueError, RecursionError) as error:
         _bad("broken_json", f"not a JSON object ({_reason(error)})")
     fields = _object(value, "the line")

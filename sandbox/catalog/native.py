@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 from pathlib import Path
 
@@ -24,7 +23,7 @@ Accumulators = tuple[npt.NDArray[np.float64], npt.NDArray[np.uint32]]
 class NativeCatalog(StoredCatalog):
     """A memory-mapped index. Implements `sandbox.catalog.interface.Catalog`.
 
-    Safe to call from several threads: what a query writes belongs to its thread.
+    Safe to call from several threads: what a query writes belongs to it alone.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -39,7 +38,7 @@ class NativeCatalog(StoredCatalog):
         self._inverses = bm25.norm_inverses(
             self.manifest.total_terms, self.manifest.documents_with_terms
         )
-        self._local = threading.local()
+        self._idle: list[Accumulators] = []
 
     def rank(self, q: str, filters: Filters) -> list[int]:
         """See `StoredCatalog.rank`."""
@@ -51,7 +50,20 @@ class NativeCatalog(StoredCatalog):
         terms = Counter(analyse(q))
         if not terms or len(terms) > MAX_TERMS:
             return []
-        scores, touched = self._accumulators()
+        accumulators = self._accumulators()
+        best = self._best(terms, filters, shop, *accumulators)
+        self._idle.append(accumulators)  # clean again
+        return best
+
+    def _best(
+        self,
+        terms: Counter[str],
+        filters: Filters,
+        shop: int,
+        scores: npt.NDArray[np.float64],
+        touched: npt.NDArray[np.uint32],
+    ) -> list[int]:
+        """Score all documents that hold a term, choose, and leave the accumulators clean."""
         count = 0
         for term, number in zip(terms, self._terms.find(list(terms)).tolist(), strict=True):
             if number < 0:
@@ -72,9 +84,12 @@ class NativeCatalog(StoredCatalog):
         return numbers
 
     def _accumulators(self) -> Accumulators:
-        """This thread's scores and list of reached documents, clean between queries."""
-        held: Accumulators | None = getattr(self._local, "held", None)
-        if held is None:
-            held = np.full(len(self), bm25.UNTOUCHED), np.empty(len(self), np.uint32)
-            self._local.held = held
-        return held
+        """Clean scores and room for the list of reached documents.
+
+        Kept for the next query, so that there are as many as queries ran at once and
+        not as many as threads ever asked.
+        """
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return np.full(len(self), bm25.UNTOUCHED), np.empty(len(self), np.uint32)

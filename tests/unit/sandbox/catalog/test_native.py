@@ -156,3 +156,11 @@ def test_a_closed_catalogue_says_so(tmp_path: Path) -> None:
     catalog.close()
     with pytest.raises(ValueError, match="closed"):
         catalog.product("1")
+
+
+def test_threads_that_ask_in_turn_share_one_set_of_accumulators(tmp_path: Path) -> None:
+    catalog = catalog_of(tmp_path, [line("1")])
+    for _ in range(5):
+        with ThreadPoolExecutor(1) as pool:
+            assert pool.submit(found, catalog, "shirt").result() == ["1"]
+    assert len(catalog._idle) == 1

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from sandbox.exceptions import Fault, ModelError
 from sandbox.models.routes import ModelRoute, Wire, server_name
@@ -90,6 +91,15 @@ class ModelSettings(BaseSettings):
         hide_input_in_errors=True,
     )
 
+    def __init__(self, **values: Any) -> None:
+        """Read the environment. Raises ModelError (CALLER) naming the setting that is wrong."""
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            raise _bad_table(f"the settings of models: {_where(error)}") from None
+        except SettingsError as error:
+            raise _bad_table(str(error)) from None
+
     models: tuple[RouteSettings, ...] = ()
     models_file: Path | None = None
     model_url: str | None = None
@@ -118,7 +128,11 @@ def read_table(path: Path) -> list[RouteSettings]:
         try:
             routes.append(RouteSettings.model_validate(entry))
         except ValidationError as error:
-            first = error.errors(include_input=False, include_url=False)[0]
-            where = ".".join(str(part) for part in first["loc"])
-            raise _bad_table(f"{path}, route {number}: {where}: {first['msg']}") from None
+            raise _bad_table(f"{path}, route {number}: {_where(error)}") from None
     return routes
+
+
+def _where(error: ValidationError) -> str:
+    """The first thing that is wrong, without the value that stands there: it may be a key."""
+    first = error.errors(include_input=False, include_url=False)[0]
+    return f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}"

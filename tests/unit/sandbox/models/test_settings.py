@@ -72,6 +72,19 @@ def test_a_table_that_cannot_be_read_says_where(
 
 
 @pytest.mark.parametrize(
+    "table", ["{", '[{"model": ""}]', '[{"model": "a", "api_key": ["sk-secret"]}]', "7"]
+)
+def test_a_bad_table_in_the_environment_is_one_clear_error(
+    table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARENA_MODELS", table)
+    with pytest.raises(ModelError, match="models") as caught:
+        ModelSettings()
+    assert caught.value.fault is Fault.CALLER
+    assert "sk-secret" not in caught.value.message
+
+
+@pytest.mark.parametrize(
     ("given", "base"),
     [
         ("http://h:1", "http://h:1/v1"),

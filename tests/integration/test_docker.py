@@ -21,9 +21,10 @@ from sandbox.isolation import interface as codes
 from sandbox.isolation.docker import Docker
 from sandbox.isolation.docker_container import LABEL_OWNER, LABEL_RUN
 from sandbox.isolation.docker_engine import Engine, survey
-from sandbox.isolation.interface import Isolation
+from sandbox.isolation.interface import Isolation, SandboxSpec
 from tests.integration.sandbox_door import SandboxDoor as Door
-from tests.integration.sandbox_door import spec, told
+from tests.integration.sandbox_door import spec as common_spec
+from tests.integration.sandbox_door import told
 
 pytestmark = pytest.mark.isolation
 
@@ -44,8 +45,19 @@ async def containers() -> list[dict[str, Any]]:
         await engine.close()
 
 
-async def count(run_id: str) -> int:
-    return sum(found["Labels"][LABEL_RUN] == run_id for found in await containers())
+def spec(door: Door, source: str, **limits: Any) -> SandboxSpec:
+    """A run that is told from those of other tests on the same engine by its door."""
+    return replace(common_spec(door, source, **limits), run_id=str(door.path))
+
+
+async def runs_of(door: Door) -> list[dict[str, Any]]:
+    """The containers that were given this door."""
+    return [c for c in await containers() if c["Labels"][LABEL_RUN] == str(door.path)]
+
+
+async def count(door: Door) -> int:
+    """How many containers were given this door."""
+    return len(await runs_of(door))
 
 
 HANGS = """
@@ -86,7 +98,6 @@ async def test_an_agent_gets_the_kit_requests_and_the_gateway_and_nothing_of_it_
     }
     assert json.loads(said["env"].pop("PROBLEM_DATA")) == said["problem"]
     assert said["env"]["SANDBOX_PROXY_URL"] == "http://proxy:80"
-    assert await count("run-1") == 0
 
 
 async def test_nothing_can_be_imported_but_the_standard_library_requests_and_the_kit(
@@ -188,6 +199,8 @@ async def test_the_mounts_show_nothing_of_the_host_but_one_socket(
         "/etc/resolv.conf",
         "/usr/sbin/docker-init",
     }
+    (root,) = [fields for fields in said["mounts"] if fields[4] == "/"]
+    assert "ro" in root[5].split(",")
     assert said["run"] == ["gateway.sock"]
     assert said["sys"] == []
     assert said["names"] == ["nameserver", "127.0.0.1"]
@@ -379,7 +392,7 @@ async def test_an_agent_that_spoils_its_own_run_is_to_blame(
     assert result.error is not None
     assert result.error.fault is Fault.AGENT
     assert code in (None, result.error.code), result.error
-    assert await count("run-1") == 0
+    assert await count(door) == 0
 
 
 async def test_a_fork_bomb_stops_at_the_limit_of_processes(docker: Isolation, door: Door) -> None:
@@ -420,7 +433,7 @@ async def test_a_hanging_agent_is_killed_when_its_own_time_is_over(
     assert result.error is not None
     assert result.error.code == codes.AGENT_TIMEOUT
     assert result.error.fault is Fault.AGENT
-    assert await count("run-1") == 0
+    assert await count(door) == 0
 
 
 async def test_time_that_the_validator_took_is_not_the_agents(
@@ -457,11 +470,11 @@ async def test_an_agent_that_kills_its_forwarder_loses_its_gateway_alone(
 async def test_a_cancelled_run_leaves_no_container(docker: Isolation, door: Door) -> None:
     run = asyncio.create_task(docker.run(spec(door, HANGS)))
     await door.visited.wait()
-    assert await count("run-1") == 1
+    assert await count(door) == 1
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert await count("run-1") == 0
+    assert await count(door) == 0
 
 
 @pytest.mark.parametrize("steps", [0, 1, 6, 12, 20])
@@ -474,14 +487,14 @@ async def test_a_run_cancelled_while_it_starts_leaves_no_container(
     run.cancel()
     with pytest.raises(asyncio.CancelledError):
         await run
-    assert await count("run-1") == 0
+    assert await count(door) == 0
 
 
 async def test_closing_removes_what_runs(docker: Isolation, door: Door) -> None:
     run = asyncio.create_task(docker.run(spec(door, HANGS)))
     await door.visited.wait()
     await docker.close()
-    assert await count("run-1") == 0
+    assert await count(door) == 0
     with pytest.raises(asyncio.CancelledError):
         await run
     with pytest.raises(IsolationError, match="closed"):
@@ -495,7 +508,7 @@ async def test_a_container_removed_by_somebody_else_is_not_the_agents_fault(
     await door.visited.wait()
     found = survey(docker_image.reference())
     engine = Engine(found.socket, found.api)
-    (mine,) = [c for c in await containers() if c["Labels"][LABEL_RUN] == "run-1"]
+    (mine,) = await runs_of(door)
     await engine.remove(mine["Id"])
     await engine.close()
     result = await run
@@ -558,11 +571,11 @@ async def test_an_engine_that_vanishes_during_a_run_is_not_the_agents_fault(
         assert result.error.fault is Fault.VALIDATOR
         with pytest.raises(IsolationError, match="no Docker engine answers"):
             await cut_off.run(spec(door, HANGS))
-    assert await count("run-1") == 1
+    assert await count(door) == 1
     async with Line(line.path, real):
         again = await cut_off.run(spec(door, "def agent_main(problem): return []"))
         assert again.error is None
-        assert await count("run-1") == 0
+        assert await count(door) == 0
         await cut_off.close()
 
 
@@ -571,14 +584,13 @@ import asyncio, sys
 from pathlib import Path
 from sandbox.isolation.docker import Docker
 from sandbox.isolation.interface import SandboxSpec
-from tests.integration.sandbox_door import SandboxDoor as Door
-from tests.integration.sandbox_door import spec, told
+from scoring.types import AgentProblem
 
 async def main():
     docker = await Docker.open()
     problem = AgentProblem("p", "q", "Product")
     source = Path(sys.argv[2]).read_bytes()
-    await docker.run(SandboxSpec("of-the-other", source, problem, Path(sys.argv[1])))
+    await docker.run(SandboxSpec(sys.argv[1], source, problem, Path(sys.argv[1])))
 
 asyncio.run(main())
 """
@@ -592,14 +604,17 @@ async def test_a_killed_owners_container_is_reclaimed_and_a_living_owners_is_not
     owner = await asyncio.create_subprocess_exec(
         sys.executable, "-c", OWNER, str(door.path), str(agent)
     )
-    await door.visited.wait()
-    assert await docker.reclaim() == []
-    assert await count("of-the-other") == 1
+    visited = asyncio.create_task(door.visited.wait())
+    ended = asyncio.create_task(owner.wait())
+    await asyncio.wait({visited, ended}, return_when=asyncio.FIRST_COMPLETED)
+    assert owner.returncode is None, "the owner could not run its agent"
+    assert not [line for line in await docker.reclaim() if str(owner.pid) in line]
+    assert await count(door) == 1
     owner.send_signal(signal.SIGKILL)
-    await owner.wait()
-    (said,) = await docker.reclaim()
-    assert str(owner.pid) in said
-    assert await count("of-the-other") == 0
+    await ended
+    (said,) = [line for line in await docker.reclaim() if str(owner.pid) in line]
+    assert said.startswith("container sn15-arena-")
+    assert await count(door) == 0
 
 
 async def test_two_instances_run_beside_each_other_and_closing_one_leaves_the_others(
@@ -608,13 +623,12 @@ async def test_two_instances_run_beside_each_other_and_closing_one_leaves_the_ot
     second = await Docker.open()
     async with Door(tmp_path / "second.sock") as other:
         run = asyncio.create_task(docker.run(spec(door, HANGS)))
-        beside = replace(spec(other, HANGS), run_id="run-2")
-        doomed = asyncio.create_task(second.run(beside))
+        doomed = asyncio.create_task(second.run(spec(other, HANGS)))
         await asyncio.gather(door.visited.wait(), other.visited.wait())
         await second.close()
         await asyncio.gather(doomed, return_exceptions=True)
-        assert await count("run-2") == 0
-        assert await count("run-1") == 1
+        assert await count(other) == 0
+        assert await count(door) == 1
         run.cancel()
         await asyncio.gather(run, return_exceptions=True)
 
@@ -626,7 +640,6 @@ async def test_many_at_once_are_kept_apart(docker: Isolation, tmp_path: Path) ->
         return cast("int", said["number"])
 
     assert await asyncio.gather(*map(one, range(6))) == list(range(6))
-    assert await count("run-1") == 0
 
 
 async def test_what_was_used_is_told(docker: Isolation, door: Door) -> None:

@@ -10,6 +10,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from threading import Lock
 from urllib.parse import unquote
 
@@ -79,37 +80,43 @@ class Passage:
         return Passage.of_words(self.words.replace(f" {part} ", f" {_BREAK_MARK} "))
 
     def windows(self, name: str, values: Sequence[str]) -> Iterator[str]:
-        """The surroundings of each mention of `name` in which all `values` (phrases) stand."""
+        """The surroundings of each mention of `name` in which all `values` (phrases) stand.
+
+        Of a passage that mentions it more than `MAX_MENTIONS` times, the whole.
+        """
+        yield from self._windows(name, values)
+        if self._floods(name) and all(f" {v} " in self.words for v in values):
+            yield self.words
+
+    def close(self, name: str, values: Sequence[str]) -> bool:
+        """Whether `name` and all `values` stand close together; a flood proves nothing here."""
+        return any(True for _ in self._windows(name, values))
+
+    def _windows(self, name: str, values: Sequence[str]) -> Iterator[str]:
         if not values or not all(f" {v} " in self.words for v in values):
             return
         reach = min(CLOSE + sum(len(v) + 1 for v in values), MAX_REACH)
-        for n, at in enumerate(self._mentions(name)):
-            if n >= MAX_MENTIONS:
-                yield self.words
-                return
+        for at in islice(self._mentions(name), MAX_MENTIONS):
             window = self.words[max(0, at - reach) : at + len(name) + reach]
             if all(f" {v} " in window for v in values):
                 yield window
 
-    def close(self, name: str, values: Sequence[str]) -> bool:
-        """Whether `name` and all `values` stand close together; a flood proves nothing here."""
-        return any(window is not self.words for window in self.windows(name, values))
+    def _floods(self, name: str) -> bool:
+        return next(islice(self._mentions(name), MAX_MENTIONS, None), None) is not None
 
     def states(self, name: str, argument: str, value: str) -> bool:
         """Whether `name` is directly followed by `value`, as in a written call.
 
         At most a few words stand between, and the argument's name is one of them.
         """
-        for n, at in enumerate(self._mentions(name)):
-            if n >= MAX_MENTIONS:
-                return f" {value} " in self.words
+        for at in islice(self._mentions(name), MAX_MENTIONS):
             after = self.words[at + len(name) + 1 : at + len(name) + len(value) + 120]
             found = after.find(f" {value} ")
             gap = after[:found].split() if found >= 0 else [""] * 99
             named = argument in gap and len(gap) - gap.count(_BREAK_MARK) <= TIGHT_WORDS
             if named or not gap:
                 return True
-        return False
+        return self._floods(name) and f" {value} " in self.words
 
     def _mentions(self, name: str) -> Iterator[int]:
         needle = f" {name} "

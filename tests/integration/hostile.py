@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -67,13 +67,18 @@ async def confined(
     limits: SandboxLimits = LIMITS,
     env: Mapping[str, str] | None = None,
     catalog: WordCatalog | None = None,
-    excused_s: Callable[[], float] = lambda: 0.0,
+    opened: list[str] | None = None,
 ) -> Confined:
-    """Run a fixture, or a source, in a fresh sandbox with a gateway of its own."""
+    """Run a fixture, or a source, in a fresh sandbox with a gateway of its own.
+
+    The path of the gateway's socket is appended to `opened`.
+    """
     models = ModelClient([])
     gateway = HttpGateway(catalog or WordCatalog(), models)
     try:
         async with gateway.session("hostile") as session:
+            if opened is not None:
+                opened.append(str(session.socket))
             spec = SandboxSpec(
                 run_id="hostile",
                 agent_source=source(agent) if isinstance(agent, str) else agent,
@@ -81,7 +86,6 @@ async def confined(
                 gateway_socket=session.socket,
                 limits=limits,
                 env=env or {},
-                excused_s=excused_s,
             )
             result = await isolation.run(spec)
         return Confined(result, session.trace())

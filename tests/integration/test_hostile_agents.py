@@ -397,18 +397,19 @@ class SignallingCatalog(WordCatalog):
         return []
 
 
-async def test_neighbours_cannot_reach_each_other(
-    each_isolation: Isolation, secret: str, short_path: Path
-) -> None:
+async def test_neighbours_cannot_reach_each_other(each_isolation: Isolation, secret: str) -> None:
     name, port = f"arena-victim-{secrets.token_hex(4)}", 4000 + secrets.randbelow(1000)
     env = {"VICTIM_SECRET": secret, "VICTIM_NAME": name, "VICTIM_PORT": str(port)}
-    catalog = SignallingCatalog()
+    catalog, sockets = SignallingCatalog(), list[str]()
     victim = asyncio.create_task(
-        confined(each_isolation, "neighbour_victim", env=env, catalog=catalog)
+        confined(each_isolation, "neighbour_victim", env=env, catalog=catalog, opened=sockets)
     )
     try:
         assert await asyncio.to_thread(catalog.searched.wait, 60), "the victim never started"
-        targets = json.dumps({"abstract": [name], "sockets": [], "port": port})
+        (path,) = sockets
+        assert await asyncio.to_thread(os.path.exists, path)
+        beside = {"roots": [os.path.dirname(path)], "files": [path]}
+        targets = json.dumps({"abstract": [name], "sockets": [path], "port": port, **beside})
         spies = [
             confined(each_isolation, spy, env={"TARGETS": targets})
             for spy in ("escape_network", "escape_files", "escape_environment")

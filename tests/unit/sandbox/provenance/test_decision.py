@@ -226,6 +226,31 @@ def test_naming_the_one_product_to_recommend_is_dictation() -> None:
     assert Reason.DICTATED in found.reasons
 
 
+@pytest.mark.parametrize("page", [1, 2])
+def test_a_call_of_the_models_own_told_again_in_prose_is_no_dictation(page: int) -> None:
+    build = TraceBuilder()
+    first = native("Search for canvas things.", call("find_product", q="canvas bag", page=1))
+    build.llm([{"role": "user", "content": QUERY}], first)
+    build.tool("find_product", listing(11), q="canvas bag", page=1)
+    told = f"{QUERY}\nYou have called find_product with q canvas bag already. Go on."
+    again = native("Look further.", call("find_product", q="canvas bag", page=page))
+    build.llm([{"role": "user", "content": told}], again)
+    build.tool("find_product", listing(12), q="canvas bag", page=page)
+    assert decide(build).axis == "A"
+
+
+def test_a_plan_of_the_models_own_is_no_dictation() -> None:
+    build = TraceBuilder()
+    plan = "Plan: use find_product to look for a linen satchel."
+    build.llm([{"role": "user", "content": f"Make a plan. {QUERY}"}], plan)
+    build.llm(
+        [{"role": "user", "content": f"{QUERY}\nThe plan was: {plan}"}],
+        native(None, call("find_product", q="linen satchel")),
+    )
+    build.tool("find_product", listing(12), q="linen satchel")
+    assert decide(build).axis == "A"
+
+
 def tool_schema(name: str, **properties: Json) -> JsonObject:
     schema: JsonObject = {"type": "object", "properties": properties}
     return {"type": "function", "function": {"name": name, "parameters": schema}}

@@ -33,6 +33,7 @@ from sandbox.isolation.slots import Slot, Slots, require_free_uids
 from sandbox.isolation.supervisor import Supervisor
 
 REMEDY: Final = "apt-get install bubblewrap"
+NO_NAMESPACES: Final = "run it with sudo and outside of a container, or use Docker"
 REMOVAL_S: Final = 15.0
 USER_INSIDE: Final = 1000
 """The user inside a user namespace, where host users are not to be had."""
@@ -93,7 +94,10 @@ class Bubblewrap:
             self._running.discard(work)
         if work.cancelled():
             raise IsolationError("this isolation was closed during the run")
-        return work.result()
+        try:
+            return work.result()
+        except OSError as error:  # no memory to fork, no descriptor left, a read-only /run
+            raise IsolationError(f"a sandbox could not be made: {error}") from error
 
     async def reclaim(self) -> list[str]:
         """See Isolation."""
@@ -173,6 +177,7 @@ class Bubblewrap:
 
 def _prepare(settings: IsolationSettings) -> _Host:
     bwrap, version = find_bwrap()
+    try_namespaces(bwrap)
     groups = cgroup.find()
     if os.geteuid() == 0:
         require_free_uids(settings.uid_base, settings.uid_slots)
@@ -186,6 +191,22 @@ def find_bwrap() -> tuple[str, str]:
         raise IsolationError("bubblewrap is not installed", remedy=REMEDY)
     said = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     return path, said.stdout.strip().removeprefix("bubblewrap ")
+
+
+def try_namespaces(bwrap: str) -> None:
+    """Make every namespace once, around a program that does nothing.
+
+    Raises IsolationError where the kernel, a container or AppArmor forbids it.
+    """
+    own = [f"--unshare-{namespace}" for namespace in _NAMESPACES]
+    if os.geteuid() != 0:
+        own.append("--unshare-user")
+    command = [bwrap, *own, "--ro-bind", "/", "/", "--", "/bin/true"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    if done.returncode != 0:
+        said = done.stderr.strip().splitlines()
+        reason = said[-1] if said else f"bwrap ended with {done.returncode}"
+        raise IsolationError(f"bubblewrap cannot confine here: {reason}", remedy=NO_NAMESPACES)
 
 
 def _check_socket(path: Path) -> None:

@@ -6,14 +6,13 @@ For `arena doctor`; the isolation itself looks at the same things when it opens.
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 from sandbox.exceptions import IsolationError
 from sandbox.isolation import cgroup, root, seccomp
-from sandbox.isolation.bubblewrap import find_bwrap
+from sandbox.isolation.bubblewrap import find_bwrap, try_namespaces
 from sandbox.isolation.interface import Check
 from sandbox.isolation.settings import IsolationSettings
 from sandbox.isolation.slots import require_free_uids
@@ -51,15 +50,8 @@ def _program() -> str:
 
 
 def _namespaces() -> str:
-    """Make the namespaces once, around a program that does nothing."""
     path, _ = find_bwrap()
-    command = [path, "--unshare-all", "--ro-bind", "/", "/", "--", "/bin/true"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()
-        raise IsolationError(
-            said[-1] if said else f"bwrap ended with {done.returncode}", remedy=cgroup.REMEDY
-        )
+    try_namespaces(path)
     return "as root, without a user namespace" if os.geteuid() == 0 else "in a user namespace"
 
 

@@ -63,7 +63,9 @@ class Supervisor:
             exit_code = self._process.returncode
             usage = self._group.usage()
             cgroup.kill(self._group.folders())
-            await asyncio.wait(readers, timeout=DRAIN_S)
+            done, _ = await asyncio.wait(readers, timeout=DRAIN_S)
+            for reader in done:
+                reader.result()  # an error of ours is nobody's verdict: it is raised
         finally:
             for reader in readers:
                 reader.cancel()
@@ -101,15 +103,17 @@ class Supervisor:
     async def _read_frames(self) -> None:
         stream = self._process.stdout
         assert stream is not None
-        while data := await stream.read(CHUNK):
-            self._frames.feed(data)
-            if self._frames.ready:
-                self._ready.set()
-            if self._frames.final is not None:
-                self._final.set()
-        await self._process.wait()
-        self._ready.set()
-        self._final.set()
+        try:
+            while data := await stream.read(CHUNK):
+                self._frames.feed(data)
+                if self._frames.ready:
+                    self._ready.set()
+                if self._frames.final is not None:
+                    self._final.set()
+            await self._process.wait()
+        finally:
+            self._ready.set()
+            self._final.set()
 
     async def _read_log(self) -> None:
         stream = self._process.stderr

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sandbox.exceptions import ToolError
+from sandbox.strict_json import harmless
 from scoring.types import Json, JsonObject
 
 MAX_QUERY_CHARS = 8_192
@@ -116,7 +117,9 @@ def split_ids(tool: str, text: str) -> list[str]:
 def read_json_text(value: Json) -> Json:
     """JSON text decoded; an object or a list given directly is taken as it is.
 
-    Raises ValueError on broken JSON, on NaN and on nesting beyond the parser's depth.
+    Escapes in the text may stand for NUL bytes and lone surrogates, which no search
+    engine and no record can hold: they are replaced. Raises ValueError on broken JSON,
+    on NaN and on nesting beyond the parser's depth.
     """
     if not isinstance(value, str):
         return value
@@ -124,7 +127,7 @@ def read_json_text(value: Json) -> Json:
         decoded: Json = json.loads(value, parse_constant=_refuse_constant)
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
-    return decoded
+    return harmless(decoded)
 
 
 def as_object(value: Json) -> JsonObject | None:

@@ -106,6 +106,15 @@ def test_a_shop_search_without_hits_says_which_product() -> None:
     }
 
 
+def test_escapes_for_what_no_search_can_hold_are_replaced() -> None:
+    catalog = WordCatalog()
+    queries = r'[{"q": "a\ud800\u0000"}]'
+    found = call_tool("find_products_in_same_shop", {"product_queries": queries}, catalog)
+    assert catalog.asked == [("a��", None, ())]
+    assert isinstance(found, dict)
+    assert str(found["error"]).encode()
+
+
 @pytest.mark.parametrize("queries", ["", "[", "{}", "[]", "7", None])
 def test_product_queries_that_are_no_list_are_said_to_be_wrong(queries: Json) -> None:
     found = call("find_products_in_same_shop", product_queries=queries)

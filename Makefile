@@ -9,7 +9,7 @@ BIN    := $(VENV)/bin
 BASE   ?= python:3.11-slim
 LUCENE_PYSERINI := pyserini==1.6.0
 
-.PHONY: help demo test check lint types imports pytest format image lucene lock clean system
+.PHONY: help demo test check lint types imports pytest format base image lucene lock clean system
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ $(VENV)/.base: $(VENV)/.created requirements/base.txt pyproject.toml
 $(VENV)/.dev: $(VENV)/.base requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
+
+base: ## Make a base image with debootstrap, where no registry is in reach (as root)
+	bash .ci/make-base.sh sn15-arena/base:local
 
 image: $(VENV)/.base ## Build the Docker sandbox image (BASE=… names another base)
 	$(BIN)/python -m sandbox.isolation.docker build --base $(BASE)

@@ -61,10 +61,11 @@ def mentions_tool(text: str) -> bool:
 class Passage:
     """One stretch of text, ready to be searched for calls."""
 
-    __slots__ = ("words",)
+    __slots__ = ("_vocabulary", "words")
 
     def __init__(self, text: str) -> None:
         self.words = word_stream(text)
+        self._vocabulary: frozenset[str] | None = None
 
     @classmethod
     def of_words(cls, words: str) -> Passage:
@@ -85,7 +86,7 @@ class Passage:
         Of a passage that mentions it more than `MAX_MENTIONS` times, the whole.
         """
         yield from self._windows(name, values)
-        if self._floods(name) and all(f" {v} " in self.words for v in values):
+        if self._may_hold(name, values) and self._floods(name):
             yield self.words
 
     def close(self, name: str, values: Sequence[str]) -> bool:
@@ -93,13 +94,20 @@ class Passage:
         return any(True for _ in self._windows(name, values))
 
     def _windows(self, name: str, values: Sequence[str]) -> Iterator[str]:
-        if not values or not all(f" {v} " in self.words for v in values):
+        if not values or not self._may_hold(name, values):
             return
         reach = min(CLOSE + sum(len(v) + 1 for v in values), MAX_REACH)
         for at in islice(self._mentions(name), MAX_MENTIONS):
             window = self.words[max(0, at - reach) : at + len(name) + reach]
             if all(f" {v} " in window for v in values):
                 yield window
+
+    def _may_hold(self, name: str, values: Sequence[str]) -> bool:
+        """A quick no for most: a search through a long text for each value would be slow."""
+        if self._vocabulary is None:
+            self._vocabulary = frozenset(self.words.split())
+        words = (word for value in values for word in value.split())
+        return name in self._vocabulary and self._vocabulary.issuperset(words)
 
     def _floods(self, name: str) -> bool:
         return next(islice(self._mentions(name), MAX_MENTIONS, None), None) is not None

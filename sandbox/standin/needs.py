@@ -50,7 +50,10 @@ SERVICES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("official", re.compile(r"\blaz\s?mall\b", re.IGNORECASE)),
     (
         "freeShipping",
-        re.compile(r"\b(?:free|complimentary)[ -](?:shipping|delivery)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:free|complimentary)[ -](?:shipping|delivery)\b|\bship(?:s|ped)? (?:for )?free\b",
+            re.IGNORECASE,
+        ),
     ),
     (
         "COD",

@@ -45,6 +45,7 @@ def test_a_price_band_is_read_and_a_capacity_is_none(
         ("a vase I can pay for with cash on delivery", {"COD"}),
         ("a vase, pay on delivery please", {"COD"}),
         ("a vase with LazFlash deals and free shipping", {"flashsale", "freeShipping"}),
+        ("a vase that ships for free", {"freeShipping"}),
         ("a vase for shipping artists", set()),
     ],
 )

@@ -73,7 +73,7 @@ class Inference:
             raise
         except ModelError as error:
             if error.fault is not Fault.AGENT:
-                self._recorder.infrastructure_error = error.info
+                self._recorder.model_failure = error.info
             return call.refused(error)
         finally:
             self._budget.settle(
@@ -81,7 +81,7 @@ class Inference:
                 tokens=completion.usage.completion_tokens if completion else 0,
                 cost_usd=completion.cost_usd if completion else 0.0,
             )
-        self._recorder.infrastructure_error = None
+        self._recorder.model_failure = None
         return call.answered(completion)
 
     def _clamped(self, request: ChatRequest, reservation: Reservation) -> ChatRequest:

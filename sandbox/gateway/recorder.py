@@ -60,7 +60,10 @@ class Recorder:
         self._unrecorded = 0
         self.waited = Stopwatch(clock)
         """Queue and provider time: the validator's."""
-        self.infrastructure_error: ErrorInfo | None = None
+        self.model_failure: ErrorInfo | None = None
+        """The last model call that failed by the validator's fault; None once one succeeds."""
+        self.own_failure: ErrorInfo | None = None
+        """What broke inside the gateway; nothing that comes later mends it."""
 
     def now_ms(self) -> float:
         """Milliseconds since the run began, to the microsecond."""

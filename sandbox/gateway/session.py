@@ -92,12 +92,17 @@ class Session:
 
     def infrastructure_error(self) -> ErrorInfo | None:
         """The failure of the validator's side that spoilt this run, if there was one."""
-        return self._recorder.infrastructure_error
+        return self._recorder.own_failure or self._recorder.model_failure
 
     def refuse(self, status: int, reason: str) -> Response:
         """Answer and record what is not HTTP."""
+        draft = self._recorder.begin()
+        try:
+            self._budget.admit_request(self._clock())
+        except LimitError as limit:
+            return self._refuse_request(draft, "", "", limit)
         error = answers.error_info("bad_http", reason)
-        return self._plain(self._recorder.begin(), "", "", status, error=error, close=True)
+        return self._plain(draft, "", "", status, error=error, close=True)
 
     async def handle(self, request: Request) -> Response:
         """Answer one request."""
@@ -107,7 +112,7 @@ class Session:
             self._budget.admit_body(0)
             self._budget.take_bytes(request.head_bytes)
         except LimitError as limit:
-            return self._refuse_request(draft, request, limit)
+            return self._refuse_request(draft, request.method, request.path, limit)
         try:
             response = await self._route(draft, request)
         except LimitError as limit:
@@ -262,7 +267,7 @@ class Session:
         _log.error("gateway failed", at=name, exc_info=problem)
         message = problem.message if isinstance(problem, ArenaError) else type(problem).__name__
         error = answers.error_info("internal", f"{name}: {message}", Fault.VALIDATOR)
-        self._recorder.infrastructure_error = error
+        self._recorder.own_failure = error
         return error
 
     def _plain(
@@ -283,12 +288,12 @@ class Session:
             return answers.error_response(status, error, close=close)
         return Response(status, strict_json.dump(payload), close=close)
 
-    def _refuse_request(self, draft: Draft, request: Request, error: LimitError) -> Response:
+    def _refuse_request(self, draft: Draft, method: str, path: str, error: LimitError) -> Response:
         """429 before anything was read. Beyond the request limit nothing more is kept."""
         self._recorder.limit_hit(error.limit)
         if error.limit == RATE:
-            draft.http(request.method[:32], request.path[:MAX_PATH_CHARS], 429, error=error.info)
-            return answers.limit_response(error, close=False)
+            draft.http(method[:32], path[:MAX_PATH_CHARS], 429, error=error.info)
+            return answers.limit_response(error, close=not method)
         if self._recorder.not_kept() >= MAX_UNRECORDED:
             self.shut_door()
         return answers.limit_response(error, close=True)

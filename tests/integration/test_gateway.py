@@ -379,8 +379,10 @@ class BrokenCatalog(WordCatalog):
 
 async def test_a_broken_catalogue_is_the_validators_fault() -> None:
     with structlog.testing.capture_logs() as logs:
-        async with door(BrokenCatalog()) as d:
+        async with provider() as p, door(BrokenCatalog(), p) as d:
             answer = await d.http.post("/tools/find_product", json={"q": "mug"})
+            # A model that answers later mends no catalogue.
+            assert (await d.http.post(CHAT, json=ask("x"))).status_code == 200
     assert answer.status_code == 500
     assert "disk" not in answer.text
     error = d.session.infrastructure_error()

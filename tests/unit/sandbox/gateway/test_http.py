@@ -224,6 +224,16 @@ async def test_a_flood_beyond_the_limit_is_refused_and_the_door_is_shut() -> Non
     assert trace.unrecorded >= MAX_UNRECORDED
 
 
+async def test_a_flood_of_what_is_not_http_is_bounded_as_well() -> None:
+    async with door(limits=GatewayLimits(requests=3, requests_per_second=1e9)) as d:
+        for _ in range(6):
+            async with wire(d.session) as w:
+                await w.send(b"\x00\r\n\r\n")
+                await w.rest()
+    assert len(d.session.trace().events) == 3
+    assert d.session.trace().unrecorded == 3
+
+
 async def test_a_burst_beyond_the_rate_is_told_when_to_come_again() -> None:
     limits = GatewayLimits(requests_per_second=0.001, burst=2)
     async with door(limits=limits) as d:

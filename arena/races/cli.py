@@ -130,10 +130,11 @@ def check_complete(result: RaceResult) -> None:
 
 
 async def _until_terminated(work: Coroutine[Any, Any, RaceResult]) -> RaceResult:
-    """`work`, cancelled in good order by SIGTERM as it is by Ctrl-C."""
+    """`work`, cancelled in good order by SIGTERM and a closed terminal as it is by Ctrl-C."""
     task = asyncio.current_task()
     assert task is not None
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
     return await work
 
 

@@ -32,24 +32,37 @@ class RaceSink:
 
     async def put(self, record: EncodedRecord) -> None:
         """Safe on disk when this returns; in the database as soon as it is there."""
+        # Read in a thread: the gateway answers agents on this loop.
+        summary = await asyncio.to_thread(_summary, record)
         entry = await self._spool.append(record)
-        self._note(entry, record)
+        self._note(entry, summary)
 
-    def load(self) -> None:
+    async def load(self) -> None:
         """Take in what earlier processes left in the spool. Before the first `put`."""
-        for entry, record in self._spool.load():
-            self._note(entry, record)
+        found = await asyncio.to_thread(
+            lambda: [(entry, _summary(record)) for entry, record in self._spool.load()]
+        )
+        for entry, summary in found:
+            self._note(entry, summary)
 
-    def _note(self, entry: SpoolEntry, record: EncodedRecord) -> None:
+    def _note(self, entry: SpoolEntry, summary: RunSummary) -> None:
         try:
-            summary = RunSummary.of(record.value)
             self._board.add(summary)
-        except (KeyError, TypeError, ValueError) as error:
+        except KeyError as error:
             raise RaceError(
                 f"a result on disk is not one of this race: {error}",
                 remedy="give --out a new directory",
             ) from error
         self._uploader.add(summary.run_id, entry)
+
+
+def _summary(record: EncodedRecord) -> RunSummary:
+    try:
+        return RunSummary.of(record.value)
+    except (KeyError, TypeError, ValueError) as error:
+        raise RaceError(
+            f"a result cannot be read: {error}", remedy="give --out a new directory"
+        ) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +83,7 @@ class Race:
         Raises RaceError when the host keeps failing, and SpoolError when results can no
         longer be kept. What is finished stays finished in every case.
         """
-        host = _HostHealth()
+        host = HostHealth()
         tasks = iter(self.board.open())
         try:
             async with asyncio.TaskGroup() as pool:
@@ -79,7 +92,7 @@ class Race:
         except ExceptionGroup as group:
             raise _first(group) from None
 
-    async def _work(self, tasks: Iterator[Task], progress: RaceProgress, host: _HostHealth) -> None:
+    async def _work(self, tasks: Iterator[Task], progress: RaceProgress, host: HostHealth) -> None:
         for task in tasks:
             record = await run_until_closed(
                 self.world,
@@ -94,7 +107,7 @@ class Race:
             host.watch(record)
 
 
-class _HostHealth:
+class HostHealth:
     """Notices when problem after problem is left open."""
 
     def __init__(self) -> None:

@@ -125,7 +125,7 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
             _uploading(directory, inputs, spool, settings, tell)
         )
         sink = RaceSink(spool, board, uploader)
-        await asyncio.to_thread(sink.load)
+        await sink.load()
         await uploader.connect()
         workers = options.workers or workers_that_fit(options.world.sandbox_limits)
         _announce(tell, directory, spool, board, workers, opened)
@@ -244,6 +244,11 @@ def _announce(
             f"going on with race {directory.race_id}: {board.closed} of {len(board)} runs are done"
         )
     tell(
-        f"race {directory.race_id}: {len(board.agents)} agents, {len(board.problems)} problems,"
+        f"race {directory.race_id}: {_count(board.agents, 'agent')},"
+        f" {_count(board.problems, 'problem')},"
         f" {workers} at once under {opened.world.isolation.name}; results in {directory.path}"
     )
+
+
+def _count(things: Sequence[str], noun: str) -> str:
+    return f"{len(things)} {noun}{'' if len(things) == 1 else 's'}"

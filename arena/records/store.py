@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -79,12 +80,10 @@ class RecordStore:
         """
         if not records:
             return
-        run_rows = [_run_row(record) for record in records]
+        # In a thread: compressing megabytes would hold up the gateway on this loop.
+        record_rows, run_rows = await asyncio.to_thread(_rows, records)
         async with self._engine.begin() as connection:
-            await connection.execute(
-                insert(schema.records).on_conflict_do_nothing(),
-                [_record_row(record) for record in records],
-            )
+            await connection.execute(insert(schema.records).on_conflict_do_nothing(), record_rows)
             await connection.execute(insert(schema.runs).on_conflict_do_nothing(), run_rows)
             await _refuse_rewriting(connection, run_rows)
 
@@ -151,6 +150,12 @@ async def _refuse_rewriting(connection: AsyncConnection, run_rows: list[dict[str
     for row in run_rows:
         if stored.get(cast("str", row["run_id"])) != row["record_hash"]:
             raise DatabaseError(f"run {row['run_id']} is stored with another record")
+
+
+def _rows(
+    records: Sequence[EncodedRecord],
+) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    return [_record_row(record) for record in records], [_run_row(record) for record in records]
 
 
 def _record_row(record: EncodedRecord) -> dict[str, object]:

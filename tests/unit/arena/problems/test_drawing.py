@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from arena.problems.drawing import constraints, draw_reward, draw_voucher, with_close_price
 from scoring.rules import match
 from scoring.titles import NoTitles
-from scoring.types import Product
+from scoring.types import Product, Voucher
 from scoring.upstream import discounted
 from tests.unit.scoring.builders import problem, product
 
@@ -55,6 +55,18 @@ def test_a_voucher_is_valid_needed_and_enough_or_none(chosen: list[Product], see
     voucher = draw_voucher(chosen, random.Random(seed))
     if voucher is None:
         return
+    check_voucher(voucher, chosen)
+
+
+def test_a_voucher_of_a_few_pesos_keeps_its_bounds() -> None:
+    for price in (1.0, 2.5, 10.37):
+        for seed in range(200):
+            voucher = draw_voucher([product(price=price)], random.Random(seed))
+            if voucher is not None:
+                check_voucher(voucher, [product(price=price)])
+
+
+def check_voucher(voucher: Voucher, chosen: list[Product]) -> None:
     total = sum(p.price for p in chosen)
     assert total > voucher.threshold
     assert discounted(voucher, total) <= voucher.budget < total

@@ -63,12 +63,19 @@ def build_index(
         if on_bad:
             on_bad(error)
 
-    with exclusive(directory):
-        if keep and (directory / MANIFEST).exists():
-            return read_manifest(directory)
-        with _fresh(directory) as fresh:
-            documents = read_documents(files, count if on_bad else None, on_read)
-            return write_index(documents, fresh, skipped, engine)
+    try:
+        with exclusive(directory):
+            if keep and (directory / MANIFEST).exists():
+                return read_manifest(directory)
+            with _fresh(directory) as fresh:
+                documents = read_documents(files, count if on_bad else None, on_read)
+                return write_index(documents, fresh, skipped, engine)
+    except OSError as error:
+        raise CatalogError(
+            f"{directory} cannot be written: {error.strerror or error}",
+            code="catalog.unwritable",
+            remedy="make room or name another place",
+        ) from error
 
 
 def write_index(

@@ -20,6 +20,7 @@ from pathlib import Path
 from random import Random
 from typing import IO, cast
 
+from sandbox.catalog.filters import SERVICES
 from sandbox.catalog.permutation import Permutation
 from sandbox.catalog.wares import (
     AUDIENCE,
@@ -29,7 +30,6 @@ from sandbox.catalog.wares import (
     HYPE,
     KINDS,
     SCRIPTS,
-    SERVICES,
     Kind,
 )
 from sandbox.exceptions import CatalogError

@@ -19,12 +19,7 @@ FILE_SUFFIXES = (".jsonl", ".jsonl.gz")
 
 
 def open_catalog(path: Path | str) -> Catalog:
-    """Open an index directory, or a `.jsonl` or `.jsonl.gz` file.
-
-    A file is built into the data directory (`ARENA_DATA_DIR`, default `var/`) once
-    per content of the file and version of the engine, and opened from there.
-    Raises CatalogError.
-    """
+    """See `sandbox.catalog.open_catalog`."""
     path = Path(path)
     if path.is_dir():
         return open_index(path)

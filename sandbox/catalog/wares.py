@@ -194,5 +194,3 @@ HOSTILE = (
     "A" * 300,
 )
 """Added to some titles. All of it is legal JSON and none of it is to be obeyed."""
-
-SERVICES = ("official", "freeShipping", "COD", "flashsale")

@@ -112,6 +112,13 @@ def test_a_build_replaces_an_index_but_no_other_directory(tmp_path: Path) -> Non
     assert (mine / "letter").read_text() == "dear"
 
 
+def test_a_place_that_cannot_be_written_is_a_clear_error(tmp_path: Path) -> None:
+    file = lines_file(tmp_path / "a.jsonl", [line("1")])
+    with pytest.raises(CatalogError, match="cannot be written") as caught:
+        build_index([file], file / "index")
+    assert caught.value.code == "catalog.unwritable"
+
+
 def test_skipped_lines_stand_in_the_manifest_by_reason(tmp_path: Path) -> None:
     file = lines_file(tmp_path / "a.jsonl", [line("1"), "{", line("1"), "{", line("2", price=-1)])
     manifest = build_index([file], tmp_path / "index", on_bad=lambda _: None)

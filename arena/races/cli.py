@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from arena.exceptions import ArenaError
+from arena.exceptions import ArenaError, RaceError
 from arena.problems.titles import TitleMode
 from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables
@@ -85,6 +85,8 @@ def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | No
     Raises typer.Exit when interrupted, and ArenaError when it did not do all that was asked.
     """
     people = _people()
+    if json is not None and not json.absolute().parent.is_dir():
+        raise RaceError(f"--json {json}: there is no such directory")
     try:
         result = asyncio.run(_until_terminated(run_race(options, settings, people)))
     except KeyboardInterrupt:

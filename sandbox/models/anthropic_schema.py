@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import cast
 
+from sandbox import strict_json
 from sandbox.models import faults
 from sandbox.models.request import bad_request
 from scoring.types import Json, JsonObject
@@ -149,8 +150,9 @@ def _use(call: JsonObject) -> JsonObject:
     if not isinstance(function, dict):
         raise bad_request("every tool call needs a function")
     try:
-        arguments = json.loads(str(function.get("arguments") or "{}"))
-    except (ValueError, RecursionError):
+        # Strictly: what no JSON can hold would fail in our own hands when it is sent.
+        arguments = strict_json.read(str(function.get("arguments") or "{}").encode())
+    except ValueError:
         raise bad_request("the arguments of a tool call are not JSON") from None
     if not isinstance(arguments, dict):
         raise bad_request("the arguments of a tool call must be a JSON object")

@@ -182,3 +182,19 @@ async def test_a_refusal_is_an_answer() -> None:
         await client.close()
     assert answer.empty
     assert answer.choices[0]["finish_reason"] == "content_filter"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ['{"q": NaN}', '{"q": 1e999}', r'{"q": "\ud800"}', '{"q": ' + "[" * 9000 + "]" * 9000 + "}"],
+)
+async def test_arguments_that_no_request_can_carry_are_the_agents_fault(arguments: str) -> None:
+    call: JsonObject = {"id": "t", "function": {"name": "find", "arguments": arguments}}
+    said: JsonObject = {"role": "assistant", "content": None, "tool_calls": [call]}
+    async with provider(Reply(body=json.dumps(MESSAGE).encode())) as p:
+        client = client_of(p)
+        with pytest.raises(ModelError) as caught:
+            await client.complete(ChatRequest("m", (said,)))
+        await client.close()
+    assert caught.value.fault is Fault.AGENT
+    assert p.requests == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import cast
 
 from sandbox import strict_json
@@ -18,12 +19,23 @@ from scoring.types import Json, JsonObject
 
 _CHARS_PER_TOKEN = 4.0
 """English text; for an estimate of what a prompt will cost before it is sent."""
+CALLS_AT_ONCE = 8
+"""Model calls of one run in flight; more wait for their turn, on the agent's own time. A
+server's slots are for all runs: one that took them all would time out its rivals."""
+
 _STATUS = {
     faults.UNKNOWN_MODEL: 404,
     faults.TOO_LONG: 400,
     faults.RATE_LIMITED: 503,
     faults.TIMEOUT: 504,
 }
+_NOT_DOUBTED = (faults.RATE_LIMITED, faults.NO_FUNDS)
+"""Failures that a small question may be spared, though the operator's account is at fault."""
+
+_SMALL_QUESTION = ChatRequest(
+    "", ({"role": "user", "content": "Answer with the word yes."},), {"max_tokens": 16}
+)
+_SMALL_QUESTION_S = 10.0
 
 
 class Inference:
@@ -33,10 +45,22 @@ class Inference:
         self._models = models
         self._budget = budget
         self._recorder = recorder
+        self._turns = asyncio.Semaphore(CALLS_AT_ONCE)
 
     async def answer(self, draft: Draft, body: Json) -> Response:
         """Answer one request body and record it."""
         call = _Call(self._recorder, draft, body)
+        try:
+            await self._turns.acquire()
+        except asyncio.CancelledError:
+            call.failed(answers.STATUS_RUN_ENDED, answers.RUN_ENDED)
+            raise
+        try:
+            return await self._answer(call, body)
+        finally:
+            self._turns.release()
+
+    async def _answer(self, call: _Call, body: Json) -> Response:
         try:
             request = ChatRequest.from_json(body)
             routes = self._client().routes(request.model)
@@ -65,9 +89,7 @@ class Inference:
         try:
             with self._recorder.waited.running():
                 call.sent()
-                completion = await self._client().complete(
-                    asked, timeout_s=self._budget.limits.model_timeout_s
-                )
+                completion = await self._ask(asked)
         except asyncio.CancelledError:
             call.failed(answers.STATUS_RUN_ENDED, answers.RUN_ENDED)
             raise
@@ -83,6 +105,45 @@ class Inference:
             )
         self._recorder.model_failure = None
         return call.answered(completion)
+
+    async def _ask(self, asked: ChatRequest) -> Completion:
+        """Ask the model. Raises ModelError with the fault of who is to blame.
+
+        A request can be made so that a sound server fails on it: a text that takes longer
+        than any time-out, a schema that breaks its parser, a prompt that its filter
+        refuses. Were that the validator's, an agent could have each run that goes badly
+        repeated. So a failure is put to the test: a server that answers a small question
+        before and after failing this request once more fails because of the request.
+        """
+        timeout_s = self._budget.limits.model_timeout_s
+        try:
+            return await self._client().complete(asked, timeout_s=timeout_s)
+        except ModelError as error:
+            if error.fault is Fault.AGENT or not await self._is_sound(asked.model, error):
+                raise
+        try:
+            return await self._client().complete(asked, timeout_s=timeout_s / 2)
+        except ModelError as error:
+            if error.fault is Fault.AGENT or not await self._is_sound(asked.model, error):
+                raise
+            raise ModelError(
+                f"the server answers other requests, and this one not: {error.message}",
+                code=faults.POISONOUS,
+                fault=Fault.AGENT,
+                remedy="ask for less at once: set max_tokens, shorten the prompt",
+            ) from None
+
+    async def _is_sound(self, model: str, error: ModelError) -> bool:
+        """Whether the model answers a small question although it failed with `error`."""
+        if error.code in _NOT_DOUBTED:
+            return False
+        timeout_s = min(_SMALL_QUESTION_S, self._budget.limits.model_timeout_s)
+        question = replace(_SMALL_QUESTION, model=model)
+        try:
+            await self._client().complete(question, timeout_s=timeout_s, tries=1)
+        except ModelError:
+            return False
+        return True
 
     def _clamped(self, request: ChatRequest, reservation: Reservation) -> ChatRequest:
         """The request with its `max_tokens` cut to what the run has left.

@@ -242,7 +242,9 @@ class _Lane:
         """Note a success. An empty answer counts a little against the server: another
         one is preferred next time, and nobody waits."""
         self.failures_in_row = 1 if empty else 0
-        self.lasting = False
+        if self.lasting:  # it is mended, or one request alone was refused: nobody waits
+            self.lasting = False
+            self.rests_until = 0.0
 
     def backoff_s(self, failures: int) -> float:
         """Exponential back-off with jitter."""

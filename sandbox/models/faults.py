@@ -28,6 +28,8 @@ NOT_SERVED = "model.not_served"
 BAD_REQUEST = "model.bad_request"
 TOO_LONG = "model.context_too_long"
 UNKNOWN_MODEL = "model.unknown"
+POISONOUS = "model.fails_on_request"
+"""A server that is sound fails on this request and on no other."""
 
 _LASTING = frozenset({KEY_REFUSED, NO_FUNDS, NOT_SERVED})
 _MAX_PROVIDER_TEXT = 500
@@ -59,6 +61,9 @@ def from_status(status: int, message: str, headers: Mapping[str, str]) -> Provid
     """Classify an HTTP status of a provider. `message` is the provider's own text."""
     said = f"HTTP {status}: {message[:_MAX_PROVIDER_TEXT]}"
     retry_after = retry_after_s(headers)
+    if status == 429 and "request too large" in message.lower():
+        # More than the account may ever ask for at once: waiting does not help.
+        return ProviderError(said, code=TOO_LONG, fault=Fault.AGENT)
     if status == 429:
         return ProviderError(said, code=RATE_LIMITED, retry_after_s=retry_after)
     if status in (401, 403):

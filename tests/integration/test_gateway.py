@@ -274,6 +274,44 @@ async def test_a_hanging_provider_is_a_time_out_of_the_validator() -> None:
     assert 0.0 < event.waited_ms <= event.elapsed_ms
 
 
+@pytest.mark.parametrize(
+    ("poison", "limits"),
+    [
+        (failed(500, "the grammar broke"), GatewayLimits()),
+        (failed(403, "flagged"), GatewayLimits()),
+        (Reply(drop=True), GatewayLimits()),
+        (Reply(wait=asyncio.Event().wait), GatewayLimits(model_timeout_s=0.2)),
+    ],
+)
+async def test_a_request_that_a_sound_server_fails_on_is_the_agents_fault(
+    poison: Reply, limits: GatewayLimits
+) -> None:
+    async with provider() as p, door(provider=p, limits=limits) as d:
+        p.special = {"poison": poison}
+        assert (await d.http.post(CHAT, json=ask("poison"))).status_code == 400
+        assert d.session.infrastructure_error() is None
+        (event,) = d.session.trace().llm()
+        assert event.error is not None
+        assert (event.error.code, event.error.fault) == ("model.fails_on_request", Fault.AGENT)
+        # Nobody else waits for it.
+        assert (await d.http.post(CHAT, json=ask("two"))).status_code == 200
+
+
+async def test_a_server_that_is_back_answers_the_request_that_failed() -> None:
+    async with provider(failed(500), failed(500)) as p, door(provider=p) as d:
+        assert (await d.http.post(CHAT, json=ask("x"))).json()["choices"]
+    assert d.session.infrastructure_error() is None
+
+
+async def test_what_the_operators_account_refuses_is_not_put_to_the_test() -> None:
+    async with provider() as p, door(provider=p) as d:
+        p.special = {"large": failed(429)}
+        assert (await d.http.post(CHAT, json=ask("large"))).status_code == 503
+    error = d.session.infrastructure_error()
+    assert error is not None
+    assert error.fault is Fault.VALIDATOR
+
+
 async def test_a_request_that_the_provider_refuses_is_the_agents_fault() -> None:
     async with provider(failed(400, "bad temperature")) as p, door(provider=p) as d:
         answer = await d.http.post(CHAT, json=ask("x"))
@@ -309,6 +347,28 @@ async def test_a_run_that_ends_during_a_call_still_records_it() -> None:
     assert event.error is not None
     assert event.error.code == "gateway.run_ended"
     assert d.session.infrastructure_error() is None
+
+
+async def test_one_run_cannot_take_all_places_at_a_server() -> None:
+    gate = asyncio.Event()
+    async with provider() as p:
+        p.default = Reply(body=said("x").body, wait=gate.wait)
+        async with door(provider=p) as d:
+            calls = [asyncio.create_task(d.http.post(CHAT, json=ask(str(i)))) for i in range(20)]
+            while len(p.requests) < 8:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            while d.session._budget.requests < 20:  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            assert len(p.requests) == 8
+            gate.set()
+            for call in calls[:10]:
+                await call
+            gate.clear()
+        await asyncio.gather(*calls, return_exceptions=True)
+    # Also those that were still waiting for their turn at the end are on record.
+    events = list(d.session.trace().llm())
+    assert len(events) == 20
+    assert {event.status for event in events} <= {200, 499}
 
 
 async def test_waiting_is_counted_once_when_calls_overlap() -> None:

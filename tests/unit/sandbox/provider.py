@@ -38,6 +38,8 @@ class Provider:
     replies: list[Reply] = field(default_factory=list)
     """Used up one a request; then `default`."""
     default: Reply = field(default_factory=lambda: said("hello"))
+    special: dict[str, Reply] = field(default_factory=dict)
+    """Replies to prompts that end with one of these texts, before all others."""
     requests: list[JsonObject] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -118,7 +120,11 @@ async def _answer(
     running.headers.append(headers)
     running.requests.append(json.loads(body) if body else {})
     running.arrived.set()
-    reply = running.replies.pop(0) if running.replies else running.default
+    ending = str(_last_text(running.requests[-1]))
+    special = [reply for text, reply in running.special.items() if ending.endswith(text)]
+    reply = (special or running.replies or [running.default])[0]
+    if not special and running.replies:
+        running.replies.pop(0)
     if reply.wait is not None:
         await reply.wait()
     if reply.drop:
@@ -131,3 +137,9 @@ async def _answer(
     writer.write(reply.body[: len(reply.body) // 2] if reply.cut else reply.body)
     await writer.drain()
     return not reply.cut
+
+
+def _last_text(request: JsonObject) -> object:
+    messages = request.get("messages")
+    last = messages[-1] if isinstance(messages, list) and messages else None
+    return last.get("content") if isinstance(last, dict) else ""

@@ -251,3 +251,23 @@ async def test_the_key_is_sent_and_never_shown(wire: Wire) -> None:
     shown = f"{caught.value} {caught.value.info} {logs} {client.routes('m')}"
     assert "very-secret" not in shown
     assert logs
+
+
+async def test_one_refusal_that_looks_lasting_does_not_hold_up_later_calls() -> None:
+    policy = RetryPolicy(tries=1, lasting_rest_s=20.0)
+    async with provider(failed(403, "flagged")) as p:
+        client = ModelClient([ModelRoute("m", "s", p.url)], retry=policy)
+        with pytest.raises(ModelError):
+            await client.complete(HEY)
+        async with asyncio.timeout(10.0):
+            for _ in range(2):
+                assert (await client.complete(HEY)).text == "hello"
+        await client.close()
+
+
+async def test_more_than_an_account_may_ever_ask_for_is_the_agents_fault() -> None:
+    too_large = failed(429, "Request too large for m on tokens per min: Limit 10, Requested 20")
+    async with provider(too_large) as p, client_of(p) as client:
+        with pytest.raises(ModelError) as caught:
+            await client.complete(HEY)
+    assert (caught.value.code, caught.value.fault) == ("model.context_too_long", Fault.AGENT)

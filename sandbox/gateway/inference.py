@@ -116,22 +116,20 @@ class Inference:
         before and after failing this request once more fails because of the request.
         """
         timeout_s = self._budget.limits.model_timeout_s
-        try:
-            return await self._client().complete(asked, timeout_s=timeout_s)
-        except ModelError as error:
-            if error.fault is Fault.AGENT or not await self._is_sound(asked.model, error):
-                raise
-        try:
-            return await self._client().complete(asked, timeout_s=timeout_s / 2)
-        except ModelError as error:
-            if error.fault is Fault.AGENT or not await self._is_sound(asked.model, error):
-                raise
-            raise ModelError(
-                f"the server answers other requests, and this one not: {error.message}",
-                code=faults.POISONOUS,
-                fault=Fault.AGENT,
-                remedy="ask for less at once: set max_tokens, shorten the prompt",
-            ) from None
+        message = ""
+        for patience_s in (timeout_s, timeout_s / 2):
+            try:
+                return await self._client().complete(asked, timeout_s=patience_s)
+            except ModelError as error:
+                if error.fault is Fault.AGENT or not await self._is_sound(asked.model, error):
+                    raise
+                message = error.message
+        raise ModelError(
+            f"the server answers other requests, and this one not: {message}",
+            code=faults.POISONOUS,
+            fault=Fault.AGENT,
+            remedy="ask for less at once: set max_tokens, shorten the prompt",
+        )
 
     async def _is_sound(self, model: str, error: ModelError) -> bool:
         """Whether the model answers a small question although it failed with `error`."""

@@ -98,6 +98,8 @@ class Verdict:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float = 0.0
+    failures: tuple[str, ...] = ()
+    """Codes of the calls that failed on the way, in order."""
 
     def to_json(self) -> JsonObject:
         """The JSON object that records hold."""
@@ -114,6 +116,7 @@ class Verdict:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "cost_usd": self.cost_usd,
+            "failures": list(self.failures),
         }
 
     @classmethod
@@ -125,10 +128,12 @@ class Verdict:
         gate = Gate(cast("str", fields.pop("gate")))
         spans = cast("list[JsonObject]", fields.pop("evidence"))
         judges = cast("list[str]", fields.pop("judges"))
+        failures = cast("list[str]", fields.pop("failures"))
         return cls(
             gate=gate,
             evidence=tuple(Span.from_json(span) for span in spans),
             judges=tuple(judges),
+            failures=tuple(failures),
             **fields,  # type: ignore[arg-type]
         )
 

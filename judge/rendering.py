@@ -1,0 +1,320 @@
+"""A trace as bounded text for a judge model, with nothing in it that can pose as ours.
+
+Everything untrusted stands between two lines that carry a mark derived from the content
+(and checked not to occur in it), so that no text can close its own frame. Events keep
+their numbers, so that a citation is an event, a field and a quote. What does not fit the
+budget is left out by name: of a long text its middle, of a long trace its least telling
+events, each with a line that says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from judge.facts import Facts
+from judge.neutral import neutral
+from judge.thinking import compact, thinking_of
+from sandbox.provenance.tags import message_text
+from sandbox.trace import Event, LlmEvent, ToolEvent, Trace
+from scoring.types import Json, JsonObject
+
+DEFAULT_TOKENS = 24_000
+EVENT_TOKENS = 40
+"""What the lines around one field cost."""
+MIN_CHARS = 160
+"""A text is not cut below this."""
+WEIGHTS = {"think": 6.0, "arguments": 2.0, "result": 2.0, "prompt": 1.0, "narration": 0.5}
+"""How the budget is shared: thinking is what is judged."""
+MAX_CODE_TEXTS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Rendering:
+    """The text for a judge, and what identifies the content that it shows."""
+
+    text: str
+    mark: str
+    """In every line that frames foreign text; occurs nowhere else."""
+    content_hash: str
+    """SHA-256 of the text: what a cached verdict is filed under."""
+    left_out: int
+    """Events that no longer fitted, each told by a line."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """One foreign text with the line that introduces it."""
+
+    event: int | None
+    field: str
+    text: str
+    note: str = ""
+    share: int = 0
+
+    @property
+    def weight(self) -> float:
+        return WEIGHTS.get(self.field.partition(":")[0], 1.0)
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text, on the high side: no tokeniser is at hand for a foreign model."""
+    if text.isascii():
+        return len(text) // 3 + 1
+    plain = len(text.encode("ascii", "ignore"))
+    return plain // 3 + (len(text) - plain) * 3 // 2 + 1
+
+
+def render(
+    trace: Trace, facts: Facts, query: str = "", *, max_tokens: int = DEFAULT_TOKENS
+) -> Rendering:
+    """Render a trace within about `max_tokens`. Never raises on the trace's content.
+
+    Deterministic: the same trace, facts, query and budget give the same bytes.
+    """
+    shown, dropped = _chosen(trace, facts, max_tokens)
+    pieces = {event.seq: list(_pieces(trace, event)) for event in shown}
+    _drop_known_prompts(trace, shown, pieces)
+    query_piece = _Piece(None, "query", neutral(query))
+    told = [
+        _Piece(None, "narration", neutral(n.text), f"dialogue step {n.step}, written by code")
+        for n in facts.narrations
+        if not n.recorded
+    ][:MAX_CODE_TEXTS]
+    every = [query_piece, *(p for ps in pieces.values() for p in ps), *told]
+    chars = max_tokens * 3 - EVENT_TOKENS * 3 * (len(every) + len(shown)) - _facts_chars(facts)
+    _share(every, max(chars, MIN_CHARS * len(every)))
+    mark = _mark(every)
+    lines = list(_head(trace, facts, mark))
+    lines += _framed(query_piece, mark)
+    for item in _in_order(trace, shown, dropped):
+        if isinstance(item, str):
+            lines.append(item)
+            continue
+        lines.append(_event_line(item))
+        for piece in pieces[item.seq]:
+            lines += _framed(piece, mark)
+    lines += _told(facts, told, mark)
+    text = "\n".join(lines)
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+    return Rendering(text, mark, digest, len(dropped))
+
+
+def read_framed_facts(text: str) -> JsonObject | None:
+    """The facts that a rendering states in its second line, or None when there are none.
+
+    For rule-based judges behind the wire. The line stands before all foreign text.
+    """
+    found = re.search(r"^FACTS (\{.*\})$", text, re.MULTILINE)
+    if found is None:
+        return None
+    try:
+        value = json.loads(found[1])
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+# What is shown --------------------------------------------------------------------
+
+
+def _chosen(trace: Trace, facts: Facts, max_tokens: int) -> tuple[list[Event], dict[int, Event]]:
+    """The events that fit, in order, and those that do not."""
+    room = max(4, max_tokens // (EVENT_TOKENS * 4 + MIN_CHARS // 3))
+    if len(trace.events) <= room:
+        return list(trace.events), {}
+    gates = {s.event: s.gate.quality for s in facts.steps}
+    last = len(trace.events) - 1
+
+    def telling(i: int) -> tuple[float, int]:
+        event = trace.events[i]
+        kind = 1.0 if isinstance(event, LlmEvent) else 0.5 if isinstance(event, ToolEvent) else 0.0
+        # Of equals, the ends of the trace before its middle.
+        return -(gates.get(event.seq, 0.0) * 2 + kind), min(i, last - i)
+
+    kept = set(sorted(range(len(trace.events)), key=telling)[:room])
+    shown = [event for i, event in enumerate(trace.events) if i in kept]
+    return shown, {i: event for i, event in enumerate(trace.events) if i not in kept}
+
+
+def _pieces(trace: Trace, event: Event) -> Iterator[_Piece]:
+    if isinstance(event, LlmEvent):
+        yield _Piece(event.seq, "prompt", "", "put into the prompt by the harness, new here")
+        for thinking in thinking_of(trace, event):
+            yield _Piece(event.seq, thinking.field, neutral(thinking.text), "written by the model")
+    elif isinstance(event, ToolEvent):
+        yield _Piece(event.seq, "arguments", neutral(compact(event.arguments)))
+        yield _Piece(event.seq, "result", neutral(compact(event.result)), "data from outside")
+
+
+def _drop_known_prompts(
+    trace: Trace, shown: Sequence[Event], pieces: dict[int, list[_Piece]]
+) -> None:
+    """Fill in what is new in each prompt; tool results and model turns stand elsewhere."""
+    known: set[int] = set()
+    for event in shown:
+        if not isinstance(event, LlmEvent):
+            continue
+        piece = pieces[event.seq][0]
+        new = [i for i in dict.fromkeys(event.prompt) if i not in known]
+        known.update(new)
+        texts = []
+        for index in new:
+            message = trace.messages[index] if 0 <= index < len(trace.messages) else {}
+            role = str(message.get("role"))[:20]
+            if role not in ("assistant", "tool", "function"):
+                texts.append(f"({role}) {message_text(message.get('content'))}")
+        piece.text = neutral("\n".join(texts))
+        if not piece.text:
+            pieces[event.seq].pop(0)
+
+
+def _in_order(
+    trace: Trace, shown: Sequence[Event], dropped: dict[int, Event]
+) -> Iterator[Event | str]:
+    """The shown events, with one line for each run of events left out."""
+    if not dropped:
+        yield from shown
+        return
+    run: list[Event] = []
+    for i, event in enumerate(trace.events):
+        if i in dropped:
+            run.append(event)
+            continue
+        if run:
+            yield _gap_line(run)
+            run = []
+        yield event
+    if run:
+        yield _gap_line(run)
+
+
+def _gap_line(run: Sequence[Event]) -> str:
+    kinds = {kind: sum(e.kind == kind for e in run) for kind in ("llm", "tool", "http")}
+    what = ", ".join(f"{n} {kind}" for kind, n in kinds.items() if n)
+    return f"LEFT OUT events {run[0].seq} to {run[-1].seq}: {len(run)} events ({what})"
+
+
+# How it is shown ------------------------------------------------------------------
+
+
+def _head(trace: Trace, facts: Facts, mark: str) -> Iterator[str]:
+    limits = ", ".join(trace.limits_hit) or "none"
+    yield (
+        f"TRACE mark={mark} events={len(trace.events)} completions={facts.completions} "
+        f"limits_hit={neutral(limits)} unrecorded={trace.unrecorded}"
+    )
+    yield f"FACTS {_facts_text(facts)}"
+
+
+def _facts_text(facts: Facts) -> str:
+    # Compact ASCII on one line: no character of a quote can end it or look like a frame.
+    return json.dumps(_neutral_json(facts.to_json()), separators=(",", ":"))
+
+
+def _facts_chars(facts: Facts) -> int:
+    return len(_facts_text(facts))
+
+
+def _neutral_json(value: Json) -> Json:
+    if isinstance(value, str):
+        return neutral(value[:300])
+    if isinstance(value, list):
+        return [_neutral_json(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _neutral_json(v) for k, v in value.items()}
+    return value
+
+
+def _event_line(event: Event) -> str:
+    if isinstance(event, LlmEvent):
+        usage = event.usage.completion_tokens if event.usage else "unknown"
+        return f"EVENT {event.seq} completion status={event.status} completion_tokens={usage}"
+    if isinstance(event, ToolEvent):
+        name = json.dumps(neutral(event.name[:80]))
+        return f"EVENT {event.seq} tool {name} status={event.status}"
+    path = json.dumps(neutral(event.path[:120]))
+    return f"EVENT {event.seq} other request {path} status={event.status}"
+
+
+def _framed(piece: _Piece, mark: str) -> Iterator[str]:
+    """A foreign text between its marks; a cut one as its head and its tail."""
+    name = piece.field if piece.event is None else f"event={piece.event} field={piece.field}"
+    note = f" ({piece.note})" if piece.note else ""
+    size = len(piece.text)
+    if size <= piece.share:
+        yield f"«{mark} {name}{note}»"
+        yield piece.text
+        yield f"«/{mark}»"
+        return
+    head = piece.share * 2 // 3
+    tail = size - (piece.share - head)
+    yield f"«{mark} {name}{note} characters 0 to {head} of {size}»"
+    yield piece.text[:head]
+    yield f"«/{mark}»"
+    yield f"LEFT OUT {tail - head} characters"
+    yield f"«{mark} {name} characters {tail} to {size} of {size}»"
+    yield piece.text[tail:]
+    yield f"«/{mark}»"
+
+
+def _told(facts: Facts, told: Sequence[_Piece], mark: str) -> Iterator[str]:
+    if not facts.narrated_by_code:
+        return
+    yield (
+        f"THE AGENT'S OWN ACCOUNT: {facts.narrated_by_code} thoughts that no completion holds. "
+        "Code wrote them; they count for nothing and cannot be cited."
+    )
+    for piece in told:
+        yield from _framed(piece, mark)
+    if facts.narrated_by_code > len(told):
+        yield f"LEFT OUT {facts.narrated_by_code - len(told)} more of them"
+
+
+# The budget and the mark ----------------------------------------------------------
+
+
+def _share(pieces: Sequence[_Piece], chars: int) -> None:
+    """Give each text its share: short ones whole, what they leave to the long ones."""
+    open_ = sorted(pieces, key=lambda p: _cost(p.text) / p.weight)
+    weight = sum(p.weight for p in open_)
+    for piece in open_:
+        cost = _cost(piece.text)
+        allowed = max(MIN_CHARS, chars * piece.weight / weight) if weight else MIN_CHARS
+        if cost <= allowed:
+            piece.share = len(piece.text)
+            chars -= cost
+        else:
+            piece.share = max(MIN_CHARS // 4, int(len(piece.text) * allowed / cost))
+            chars -= int(allowed)
+        chars = max(chars, 0)
+        weight -= piece.weight
+
+
+def _cost(text: str) -> int:
+    """Characters of budget that a text takes; other scripts take more tokens."""
+    return len(text) if text.isascii() else estimate_tokens(text) * 3
+
+
+def _mark(pieces: Sequence[_Piece]) -> str:
+    """Sixteen hexadecimal digits that stand in no shown text and that no text can foresee."""
+    digest = hashlib.sha256()
+    for piece in pieces:
+        digest.update(piece.text.encode("utf-8", "replace") + b"\x00")
+    while True:
+        mark = digest.hexdigest()[:16]
+        if not any(mark in piece.text for piece in pieces):
+            return mark
+        digest.update(b"again")
+
+
+def rendering_json(rendering: Rendering) -> JsonObject:
+    """For `--json`: what a judge was shown."""
+    return cast(
+        "JsonObject",
+        {"text": rendering.text, "mark": rendering.mark, "content_hash": rendering.content_hash},
+    )

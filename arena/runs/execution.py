@@ -159,14 +159,20 @@ async def _run(world: World, agent: AgentFile, problem: Problem, run_id: str) ->
 def _judged(
     world: World, agent: AgentFile, problem: Problem, seen: Seen, record: RunRecord
 ) -> RunRecord:
-    """The record with its outcome and axis; open, with our fault, if judging failed."""
+    """The record with its outcome and axis; open, with our fault, if scoring failed."""
     try:
-        axis = decide_axis(seen.trace, record.dialogue, agent.source, query=problem.query)
         outcome = outcome_of(world, problem, seen)
-        return replace(record, outcome=outcome.to_json(), axis=axis.to_json())
     except Exception as error:  # noqa: BLE001 - nor does a bug in judging
         notes = (seen.failure, *seen.notes) if seen.failure else seen.notes
         return replace(record, failure=_info(error), notes=notes)
+    record = replace(record, outcome=outcome.to_json())
+    try:
+        axis = decide_axis(seen.trace, record.dialogue, agent.source, query=problem.query)
+    except Exception as error:  # noqa: BLE001
+        # The outcome stands: text that the axis stumbles over must not buy another try.
+        # The axis is decided from the trace, which is kept, and can be made up for.
+        return replace(record, notes=(*seen.notes, _info(error)))
+    return replace(record, axis=axis.to_json())
 
 
 def outcome_of(world: World, problem: Problem, seen: Seen) -> Outcome:

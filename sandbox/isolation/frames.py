@@ -23,6 +23,11 @@ MESSAGE_CHARS: Final = 8000
 DEPTH: Final = 64
 """How deeply a dialogue may nest. Real ones stay below 15, and what reads it later recurses."""
 
+VALUES: Final = 1_000_000
+"""Commas and opening brackets in a dialogue. Real ones have some ten thousand; sixteen
+megabytes of `{},` would fill gigabytes of the validator's memory by the time they are a
+record."""
+
 _EXACT_INTEGER: Final = 2**53 - 1
 _AGENT_CODES: Final = frozenset(
     {
@@ -157,6 +162,11 @@ def read_dialogue(body: bytes) -> tuple[JsonObject, ...]:
     them (RFC 8259, section 6). Takes seconds for the largest: not for an event loop.
     Raises AgentError.
     """
+    if sum(body.count(mark) for mark in (b",", b"[", b"{")) > VALUES:
+        raise AgentError(
+            f"the dialogue holds more than {VALUES:,} values",
+            code=interface.AGENT_ANSWER_TOO_LARGE,
+        )
     try:
         value: Json = json.loads(body.decode("utf-8"), parse_constant=_no_constant)
         if isinstance(value, list):

@@ -12,7 +12,7 @@ import pytest
 from arena.problems.suite import load_suite
 from arena.runs.agent import AgentFile, read_agents
 from arena.runs.attempts import RetryPolicy, run_until_closed
-from arena.runs.execution import World, actions, execute
+from arena.runs.execution import Seen, World, _judged, actions, execute
 from arena.runs.record import EncodedRecord
 from sandbox.catalog import open_catalog
 from sandbox.exceptions import IsolationError
@@ -21,7 +21,7 @@ from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import Isolation, SandboxLimits, SandboxResult, SandboxSpec
 from sandbox.models import ModelClient, discover
 from sandbox.models import RetryPolicy as ModelRetries
-from sandbox.trace import ToolEvent, Trace
+from sandbox.trace import LlmEvent, ToolEvent, Trace
 from scoring.dialogue import Recommendation, Termination
 from scoring.exceptions import ErrorInfo, Fault
 from scoring.titles import NoTitles
@@ -210,3 +210,35 @@ async def test_an_agent_that_raises_has_failed_whatever_it_recommended(
     assert (record.outcome["success"], record.outcome["reason"]) == (False, "run_failed")
     assert "RuntimeError" in record.log_tail
     record.encode()
+
+
+async def test_what_the_axis_stumbles_over_buys_no_second_try(files: Path) -> None:
+    problem = load_suite(files / "suite.jsonl").problems[0]
+    told = ErrorInfo("agent.exception", Fault.AGENT, "it raised")
+    # A prompt that names a message which is not there: nothing that a recorder writes.
+    text = '<tool_call>{"name": "find_product", "parameters": {"q": "mug"}}</tool_call>'
+    said: JsonObject = {"message": {"role": "assistant", "content": text}}
+    broken = LlmEvent(
+        0,
+        0.0,
+        0.0,
+        0.0,
+        "m",
+        "s",
+        standin=True,
+        prompt=(7,),
+        params={},
+        status=200,
+        choices=(said,),
+    )
+    async with _world(files, _Broken(OSError("unused")), None) as world:
+        record = await execute(world, _agent(files, "knower"), problem)
+        record = replace(record, failure=told)
+        seen = Seen(Trace(events=(broken, _tool("find_product", {"q": "mug"}))), None, told)
+        judged = _judged(world, _agent(files, "knower"), problem, seen, record)
+    assert judged.closed
+    assert judged.failure == told
+    assert judged.outcome is not None
+    assert (judged.outcome["reason"], judged.axis) == ("run_failed", None)
+    assert [note.fault for note in judged.notes] == [Fault.PLATFORM]
+    judged.encode()

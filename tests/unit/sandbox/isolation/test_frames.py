@@ -161,3 +161,10 @@ def test_what_is_no_dialogue_is_a_bad_return(body: bytes) -> None:
 
 def test_nesting_up_to_the_bound_is_read() -> None:
     assert len(read_dialogue(nested(DEPTH - 1))) == 1
+
+
+def test_a_dialogue_that_would_fill_the_memory_is_refused() -> None:
+    with pytest.raises(AgentError) as caught:
+        read_dialogue(b"[" + b"{}," * 600_000 + b"{}]")
+    assert caught.value.code == "agent.answer_too_large"
+    assert len(read_dialogue(b"[" + b"{}," * 400_000 + b"{}]")) == 400_001

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from arena.exceptions import ArenaError, RaceError
-from arena.problems.titles import TitleMode
+from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables
 from arena.runs.opening import STANDIN, SandboxKind, WorldOptions
@@ -55,6 +55,9 @@ def run(
         Path | None, typer.Option(help="Directory of the race; the same again goes on with it.")
     ] = None,
     title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.NONE,
+    title_model: Annotated[
+        str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
+    ] = DEFAULT_MODEL,
     json: Annotated[Path | None, typer.Option(help="Write the result; - is stdout.")] = None,
     debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
 ) -> None:
@@ -70,7 +73,7 @@ def run(
         options = RaceOptions(
             agents=agents,
             suites=suite,
-            world=WorldOptions(catalog, model_url, model, sandbox, title),
+            world=WorldOptions(catalog, model_url, model, sandbox, title, title_model),
             shipped=(ctx.obj or {}).get("shipped_agents", {}),
             workers=workers,
             limit=limit,

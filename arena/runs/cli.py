@@ -13,7 +13,7 @@ import typer
 
 from arena.exceptions import ArenaError
 from arena.problems.suite import check_against, load_suite
-from arena.problems.titles import TitleMode
+from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from arena.runs.agent import AgentFile, read_agents
 from arena.runs.attempts import RetryPolicy, run_until_closed
 from arena.runs.execution import World
@@ -53,6 +53,9 @@ def run(
     model: Annotated[str | None, typer.Option(help="The model that the agent is told of.")] = None,
     sandbox: Annotated[SandboxKind | None, typer.Option(help="Default: what is ready.")] = None,
     title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.NONE,
+    title_model: Annotated[
+        str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
+    ] = DEFAULT_MODEL,
     json: Annotated[Path | None, typer.Option(help="Write the results; - is stdout.")] = None,
     debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
 ) -> None:
@@ -71,7 +74,7 @@ def run(
         (file,) = read_agents([agent], shipped)
         wanted = [trace] if trace and not problem else list(problem or ())
         problems = choose(load_suite(suite).problems, wanted, limit)
-        options = WorldOptions(catalog, model_url, model, sandbox, title)
+        options = WorldOptions(catalog, model_url, model, sandbox, title, title_model)
         try:
             records = asyncio.run(_run_all(options, file, problems, show_log=log, debug=debug))
         except KeyboardInterrupt:

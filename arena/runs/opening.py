@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from arena.exceptions import SettingsError
-from arena.problems.titles import TitleMode, title_similarity
+from arena.problems.titles import DEFAULT_MODEL, TitleMode, title_similarity
 from arena.runs.execution import World
 from sandbox.catalog import open_catalog
 from sandbox.gateway import HttpGateway
@@ -46,6 +46,7 @@ class WorldOptions:
     model: str | None = None
     sandbox: SandboxKind | None = None
     titles: TitleMode = TitleMode.NONE
+    title_model: str = DEFAULT_MODEL
     sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits)
     gateway_limits: GatewayLimits = field(default_factory=GatewayLimits)
 
@@ -67,7 +68,7 @@ async def open_world(
     Raises ArenaError naming the first thing that is missing, with its remedy.
     """
     async with AsyncExitStack() as stack:
-        titles = await asyncio.to_thread(title_similarity, options.titles)
+        titles = await asyncio.to_thread(title_similarity, options.titles, options.title_model)
         catalog = await asyncio.to_thread(open_catalog, options.catalog)
         isolation = await open_isolation(options.sandbox)
         stack.push_async_callback(isolation.close)

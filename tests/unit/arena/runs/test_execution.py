@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -21,7 +22,7 @@ from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import Isolation, SandboxLimits, SandboxResult, SandboxSpec
 from sandbox.models import ModelClient, discover
 from sandbox.models import RetryPolicy as ModelRetries
-from sandbox.trace import LlmEvent, ToolEvent, Trace
+from sandbox.trace import ToolEvent, Trace
 from scoring.dialogue import Recommendation, Termination
 from scoring.exceptions import ErrorInfo, Fault
 from scoring.titles import NoTitles
@@ -215,26 +216,12 @@ async def test_an_agent_that_raises_has_failed_whatever_it_recommended(
 async def test_what_the_axis_stumbles_over_buys_no_second_try(files: Path) -> None:
     problem = load_suite(files / "suite.jsonl").problems[0]
     told = ErrorInfo("agent.exception", Fault.AGENT, "it raised")
-    # A prompt that names a message which is not there: nothing that a recorder writes.
-    text = '<tool_call>{"name": "find_product", "parameters": {"q": "mug"}}</tool_call>'
-    said: JsonObject = {"message": {"role": "assistant", "content": text}}
-    broken = LlmEvent(
-        0,
-        0.0,
-        0.0,
-        0.0,
-        "m",
-        "s",
-        standin=True,
-        prompt=(7,),
-        params={},
-        status=200,
-        choices=(said,),
-    )
+    # Arguments that are no object: nothing that a recorder writes.
+    broken = _tool("find_product", cast("JsonObject", 7))
     async with _world(files, _Broken(OSError("unused")), None) as world:
         record = await execute(world, _agent(files, "knower"), problem)
         record = replace(record, failure=told)
-        seen = Seen(Trace(events=(broken, _tool("find_product", {"q": "mug"}))), None, told)
+        seen = Seen(Trace(events=(broken,)), None, told)
         judged = _judged(world, _agent(files, "knower"), problem, seen, record)
     assert judged.closed
     assert judged.failure == told

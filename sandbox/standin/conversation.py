@@ -32,7 +32,8 @@ class Conversation:
     """A chat request, read.
 
     `offered` names the tools of the request's `tools`, None when it has none: then the
-    answer is tag text. `system` is all system text, `last_user` the latest user text.
+    answer is tag text. `system` is all system text, `last_user` the latest user text,
+    `users` all user texts in order.
     """
 
     query: str
@@ -40,6 +41,7 @@ class Conversation:
     offered: frozenset[str] | None
     system: str
     last_user: str
+    users: tuple[str, ...] = ()
 
     @property
     def speaks_tags(self) -> bool:
@@ -60,6 +62,7 @@ def read_conversation(messages: Sequence[JsonObject], tools: Sequence[JsonObject
         offered=frozenset(_names(tools)) if tools else None,
         system="\n".join(systems),
         last_user=users[-1] if users else "",
+        users=tuple(users),
     )
 
 

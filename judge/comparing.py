@@ -35,49 +35,11 @@ _CRITERION = re.compile(
     |range|band|sold|rating|shop|title|lower|higher)\b|价格|颜色|尺寸|品牌|材质""",
     re.IGNORECASE | re.VERBOSE,
 )
-_STOP = frozenset(
-    [
-        "a",
-        "an",
-        "and",
-        "are",
-        "as",
-        "at",
-        "be",
-        "by",
-        "can",
-        "for",
-        "find",
-        "from",
-        "have",
-        "i",
-        "in",
-        "is",
-        "it",
-        "item",
-        "items",
-        "looking",
-        "me",
-        "need",
-        "of",
-        "on",
-        "one",
-        "or",
-        "price",
-        "product",
-        "products",
-        "shop",
-        "that",
-        "the",
-        "them",
-        "this",
-        "to",
-        "want",
-        "which",
-        "with",
-        "you",
-    ]
-)
+_STOP_WORDS = """
+a an and are as at be by can for find from have i in is it item items looking me need of on one or
+price product products shop that the them this to want which with you
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 
 
 def sentences(text: str) -> list[tuple[int, int]]:

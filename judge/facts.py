@@ -145,7 +145,7 @@ class _Reader:
     def __init__(self, trace: Trace, query: str | None, dialogue: Sequence[Any] | None) -> None:
         self._trace = trace
         self._dialogue = dialogue
-        self._query = Query(query or dialogue_query(dialogue or ()) or first_user_text(trace))
+        self._query = Query(stated_query(trace, query, dialogue))
         self._thoughts = read_thinking(trace)
         self._copies = CopyDetector(trace, self._thoughts)
         self._shown = Observations()
@@ -255,6 +255,11 @@ class _Reader:
             text = message_text(self._trace.messages[index].get("content"))
             self._texts[index] = text
         return text
+
+
+def stated_query(trace: Trace, query: str | None, dialogue: Sequence[Any] | None) -> str:
+    """The problem's query: given, else as the dialogue states it, else the first user message."""
+    return query or dialogue_query(dialogue or ()) or first_user_text(trace)
 
 
 def completion_tokens(event: LlmEvent) -> int:

@@ -6,6 +6,7 @@ linear in what is new, and bounded.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -23,24 +24,8 @@ TITLE_KEYS = ("title",)
 VALUE_KEYS = ("attributes", "sku_options")
 
 _WORD = re.compile(r"\w+")
-_SAYS_NOTHING = frozenset(
-    [
-        "yes",
-        "no",
-        "none",
-        "other",
-        "others",
-        "not",
-        "specified",
-        "standard",
-        "default",
-        "n",
-        "a",
-        "na",
-        "true",
-        "false",
-    ]
-)
+_EMPTY_VALUES = "yes no none other others not specified standard default n a na true false"
+_SAYS_NOTHING = frozenset(_EMPTY_VALUES.split())
 
 Words = tuple[str, ...]
 
@@ -107,7 +92,7 @@ class Observations:
             shown.titles.add(title)
             words = words_of(title)
             self.title_words.update(words)
-            for pair in zip(words, words[1:], strict=False):
+            for pair in itertools.pairwise(words):
                 self.pairs[pair].add(product_id)
         for key in VALUE_KEYS:
             for text in self._texts(item.get(key)):

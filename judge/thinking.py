@@ -136,8 +136,10 @@ def narrations(trace: Trace, dialogue: Sequence[Any] | None) -> list[Narration]:
     )
     found = []
     for number, step in enumerate(steps, start=1):
-        for text in dict.fromkeys(_dialogue_thoughts(step)):
-            found.append(Narration(number, text, f" {_words(text)} " in recorded))
+        found += [
+            Narration(number, text, f" {_words(text)} " in recorded)
+            for text in dict.fromkeys(_dialogue_thoughts(step))
+        ]
     return found
 
 

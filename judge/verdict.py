@@ -150,5 +150,17 @@ class Unjudged:
     completion_tokens: int = 0
     cost_usd: float = 0.0
 
+    def to_json(self) -> JsonObject:
+        """The JSON object that records hold."""
+        return {
+            "schema": VERDICT_SCHEMA,
+            "unjudged": dict(self.reason.to_json()),
+            "calls": self.calls,
+            "failures": list(self.failures),
+            "prompt_tokens": self.prompt_tokens,
+            "completion_tokens": self.completion_tokens,
+            "cost_usd": self.cost_usd,
+        }
+
 
 Judgement = Verdict | Unjudged

@@ -22,7 +22,7 @@ from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import Isolation, SandboxLimits, SandboxResult, SandboxSpec
 from sandbox.models import ModelClient, discover
 from sandbox.models import RetryPolicy as ModelRetries
-from sandbox.trace import ToolEvent, Trace
+from sandbox.trace import LlmEvent, ToolEvent, Trace
 from scoring.dialogue import Recommendation, Termination
 from scoring.exceptions import ErrorInfo, Fault
 from scoring.titles import NoTitles
@@ -216,8 +216,9 @@ async def test_an_agent_that_raises_has_failed_whatever_it_recommended(
 async def test_what_the_axis_stumbles_over_buys_no_second_try(files: Path) -> None:
     problem = load_suite(files / "suite.jsonl").problems[0]
     told = ErrorInfo("agent.exception", Fault.AGENT, "it raised")
-    # Arguments that are no object: nothing that a recorder writes.
-    broken = _tool("find_product", cast("JsonObject", 7))
+    # Without choices, which no recorder writes.
+    event = LlmEvent(0, 0, 0, 0, "m", "s", standin=True, prompt=(), params={}, status=200)
+    broken = replace(event, choices=cast("tuple[JsonObject]", None))
     async with _world(files, _Broken(OSError("unused")), None) as world:
         record = await execute(world, _agent(files, "knower"), problem)
         record = replace(record, failure=told)

@@ -17,11 +17,13 @@ from datetime import UTC, datetime
 import structlog
 
 from arena.runs.agent import AgentFile
+from arena.runs.patience import asked_for_s
 from arena.runs.record import Conditions, ProblemRef, RunRecord, Timing
 from sandbox.catalog.interface import Catalog
 from sandbox.exceptions import ArenaError, ErrorInfo, Fault
 from sandbox.gateway.interface import Gateway, GatewayLimits
 from sandbox.isolation.interface import (
+    AGENT_TIMEOUT,
     HOST_HARD_STOP,
     Isolation,
     SandboxLimits,
@@ -147,13 +149,26 @@ async def _run(world: World, agent: AgentFile, problem: Problem, run_id: str) ->
         for error in (
             failure,
             session.infrastructure_error() if session else None,
-            result.error if result else None,
+            _hard_stop(result, trace) if result else None,
         )
         if error is not None
     ]
     # What spoilt the run for the agent comes before what the agent then did.
     causes.sort(key=lambda cause: cause.fault is Fault.AGENT)
     return Seen(trace, result, causes[0] if causes else None, tuple(causes[1:]))
+
+
+def _hard_stop(result: SandboxResult, trace: Trace) -> ErrorInfo | None:
+    """The error of a result; a hard stop that the agent's own calls led to is its own."""
+    error = result.error
+    if error is None or error.code != HOST_HARD_STOP or asked_for_s(trace) < result.excused_s:
+        return error
+    return ErrorInfo(
+        AGENT_TIMEOUT,
+        Fault.AGENT,
+        f"no answer in {result.wall_s:.0f} s, of which its model calls took "
+        f"{result.excused_s:.0f} s at a sound provider's pace",
+    )
 
 
 def _judged(

@@ -14,6 +14,10 @@ from sandbox.exceptions import ErrorInfo, Fault
 from sandbox.isolation.interface import AGENT_TIMEOUT, HOST_HARD_STOP, SandboxLimits
 
 
+def _unknown() -> None:
+    return None
+
+
 class AgentClock:
     """Runs from `start()`, which is called when the agent's code may begin."""
 
@@ -28,15 +32,21 @@ class AgentClock:
         self._now = now
         self._started: float | None = None
         self._stopped: float | None = None
+        self._cpu: Callable[[], float | None] = _unknown
+        self._cpu_before = 0.0
+        self._cpu_stopped: float | None = None
 
-    def start(self) -> None:
-        """Begin to count."""
+    def start(self, cpu_s: Callable[[], float | None] | None = None) -> None:
+        """Begin to count. `cpu_s` tells the sandbox's processor time, where it is known."""
         self._started = self._now()
+        self._cpu = cpu_s or _unknown
+        self._cpu_before = self._cpu() or 0.0
 
     def stop(self) -> None:
         """Stop counting; the first call decides."""
         if self._stopped is None:
             self._stopped = self._now()
+            self._cpu_stopped = self._cpu_s()
 
     @property
     def wall_s(self) -> float:
@@ -50,9 +60,18 @@ class AgentClock:
         """Seconds that the agent is not charged for: never more than have passed."""
         return min(max(self._excused(), 0.0), self.wall_s)
 
+    def own_s(self) -> float:
+        """Seconds of the agent's own time so far: what is not excused, and no less than it
+        has computed. An agent that computes does not wait, whatever calls it keeps open."""
+        cpu = self._cpu_stopped if self._cpu_stopped is not None else self._cpu_s()
+        return max(self.wall_s - self.excused_s(), cpu / max(self._limits.cpus, 1.0))
+
+    def _cpu_s(self) -> float:
+        return max(0.0, (self._cpu() or 0.0) - self._cpu_before)
+
     def remaining_s(self) -> float:
         """Seconds until the agent is to be stopped, as it looks now; it may become more."""
-        own = self._limits.wall_s - (self.wall_s - self.excused_s())
+        own = self._limits.wall_s - self.own_s()
         return min(own, self._limits.hard_wall_s - self.wall_s)
 
     def overrun(self) -> ErrorInfo | None:
@@ -62,7 +81,7 @@ class AgentClock:
         """
         wall, excused = self.wall_s, self.excused_s()
         limits = self._limits
-        if wall - excused >= limits.wall_s or (wall >= limits.hard_wall_s and not excused):
+        if self.own_s() >= limits.wall_s or (wall >= limits.hard_wall_s and not excused):
             allowed = min(limits.wall_s, limits.hard_wall_s)
             return ErrorInfo(
                 AGENT_TIMEOUT,

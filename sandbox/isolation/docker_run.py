@@ -118,7 +118,7 @@ class DockerRun:
                     meter = Meter.of_process(int(details["State"]["Pid"]))
                 await self._awake.wait()
                 if self._frames.ready:
-                    self._clock.start()
+                    self._clock.start(meter.cpu_s)
                     await stdio.send(_GO)
                     return meter
         except TimeoutError:

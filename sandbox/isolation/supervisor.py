@@ -87,7 +87,7 @@ class Supervisor:
             if not file.read_text().strip():
                 raise IsolationError(f"a sandbox is not in its cgroup {file.parent}")
         assert self._process.stdin is not None
-        self._clock.start()
+        self._clock.start(lambda: self._group.usage().cpu_s)
         self._process.stdin.write(b"g")
 
     async def _wait(self) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
+import httpx
 import pytest
 
 from arena.problems.suite import load_suite
@@ -230,3 +231,34 @@ async def test_what_the_axis_stumbles_over_buys_no_second_try(files: Path) -> No
     assert (judged.outcome["reason"], judged.axis) == ("run_failed", None)
     assert [note.fault for note in judged.notes] == [Fault.PLATFORM]
     judged.encode()
+
+
+class _Talkative(_Broken):
+    """Asks the model once, as an agent inside would, and is stopped after `excused_s` more."""
+
+    def __init__(self, excused_s: float) -> None:
+        super().__init__(OSError("unused"))
+        self._excused_s = excused_s
+
+    async def run(self, spec: SandboxSpec) -> SandboxResult:
+        transport = httpx.AsyncHTTPTransport(uds=str(spec.gateway_socket))
+        question = {"model": "oracle", "messages": [{"role": "user", "content": "x"}]}
+        async with httpx.AsyncClient(transport=transport) as http:
+            await http.post("http://proxy/inference/chat/completions", json=question)
+        error = ErrorInfo("validator.hard_stop", Fault.VALIDATOR, "stopped")
+        excused_s = spec.excused_s() + self._excused_s
+        return SandboxResult(None, error, "", wall_s=900.0, excused_s=excused_s)
+
+
+@pytest.mark.parametrize(
+    ("excused_s", "code"), [(-1.0, "agent.timeout"), (700.0, "validator.hard_stop")]
+)
+async def test_a_hard_stop_is_the_agents_unless_the_provider_was_slow(
+    files: Path, model: ModelServer, excused_s: float, code: str
+) -> None:
+    problem = load_suite(files / "suite.jsonl").problems[0]
+    async with _world(files, _Talkative(excused_s), model.url) as world:
+        record = await execute(world, _agent(files, "asker"), problem)
+    assert record.failure is not None
+    assert record.failure.code == code
+    assert record.closed == (code == "agent.timeout")

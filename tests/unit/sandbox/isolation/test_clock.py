@@ -84,3 +84,23 @@ def test_the_first_stop_decides() -> None:
     world.clock.stop()
     assert world.clock.wall_s == 2
     assert world.clock.overrun() is None
+
+
+def test_an_agent_that_computes_does_not_wait() -> None:
+    world, used = World(), [100.0]
+    world.clock.start(lambda: used[0])
+    world.now, world.excused, used[0] = world.now + 9, 9.0, 108.0
+    assert (world.clock.own_s(), world.clock.remaining_s(), world.clock.overrun()) == (8, 2, None)
+    world.now, world.excused, used[0] = world.now + 3, 12.0, 110.5
+    error = world.clock.overrun()
+    assert error is not None
+    assert (error.code, error.fault) == (AGENT_TIMEOUT, Fault.AGENT)
+
+
+def test_processor_time_after_the_stop_does_not_count() -> None:
+    world, used = World(), [0.0]
+    world.clock.start(lambda: used[0])
+    world.now += 1
+    world.clock.stop()
+    used[0] = 50.0
+    assert world.clock.overrun() is None

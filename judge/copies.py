@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from judge.thinking import Thinking, ThoughtKind
@@ -23,7 +23,10 @@ from sandbox.trace import LlmEvent, Trace
 RUN = 6
 """Words in a row that are a copy."""
 PROSE = 4
-"""Of these, words that are no data."""
+"""Words of a copied stretch that are no data, from which it is more than a quoted title."""
+LONG = 12
+LONG_PROSE = 2
+"""In a long stretch fewer will do: templates that compare are mostly data."""
 
 _INVISIBLE = "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff"  # noqa: E501
 _TOKEN = re.compile(rf"[\w{_INVISIBLE}]+")
@@ -86,15 +89,20 @@ class CopyDetector:
         echoes = [(p.start, p.end) for p in thinking.parts if p.kind is ThoughtKind.ANSWER]
         prose = [not (w in data or w[:1].isdigit()) for w, _, _ in words]
         found: list[Copy] = []
-        for i, run in enumerate(_runs(words)):
-            harness = self._by_harness.get(run)
-            if harness is None or harness > order or self._by_model[run] < harness:
-                continue
-            start, end = words[i][1], words[i + RUN - 1][2]
-            is_prose = sum(prose[i : i + RUN]) >= PROSE
+        for first, last in _stretches(
+            i for i, run in enumerate(_runs(words)) if self._is_planted(run, order)
+        ):
+            start, end = words[first][1], words[last][2]
+            said = sum(prose[first : last + 1])
+            is_prose = said >= PROSE or (last - first >= LONG and said >= LONG_PROSE)
             if is_prose or any(a <= start < b for a, b in echoes):
-                _add(found, Copy(start, end, not is_prose))
+                found.append(Copy(start, end, not is_prose))
         return found
+
+    def _is_planted(self, run: int, order: int) -> bool:
+        """Whether a run of words stood in a prompt before any model had written it."""
+        harness = self._by_harness.get(run)
+        return harness is not None and harness <= order and harness <= self._by_model[run]
 
     def _read_prompts(self) -> None:
         done: set[int] = set()
@@ -143,9 +151,12 @@ def _runs(words: Sequence[Token]) -> Iterator[int]:
         yield hash(tuple(texts[i : i + RUN]))
 
 
-def _add(found: list[Copy], copy: Copy) -> None:
-    last = found[-1] if found else None
-    if last is not None and copy.start <= last.end and last.echo == copy.echo:
-        found[-1] = Copy(last.start, max(last.end, copy.end), last.echo)
-    else:
-        found.append(copy)
+def _stretches(starts: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last word of each stretch that runs starting at `starts` cover."""
+    found: list[tuple[int, int]] = []
+    for i in starts:
+        if found and i <= found[-1][1] + 1:
+            found[-1] = (found[-1][0], i + RUN - 1)
+        else:
+            found.append((i, i + RUN - 1))
+    return found

@@ -110,9 +110,12 @@ class Facts:
         best = next((s for s in self.steps if s.gate is self.gate), None)
         return (best.comparisons or best.data)[:5] if best else ()
 
-    def to_json(self) -> JsonObject:
-        """The JSON object that a rendering shows and a command prints; its size is bounded."""
-        steps = cast("list[Json]", [_step_to_json(step) for step in self.telling_steps()])
+    def to_json(self, limit: int = MAX_STEPS_SHOWN) -> JsonObject:
+        """The JSON object that a rendering shows and a command prints.
+
+        Bounded: the `limit` steps that carry most, the first spans of each.
+        """
+        steps = cast("list[Json]", [_step_to_json(step) for step in self.telling_steps(limit)])
         return {
             "inference": self.inference,
             "completions": self.completions,
@@ -125,10 +128,10 @@ class Facts:
             "steps": steps,
         }
 
-    def telling_steps(self) -> list[StepFacts]:
-        """The steps that carry most, in order of the trace; bounded."""
+    def telling_steps(self, limit: int = MAX_STEPS_SHOWN) -> list[StepFacts]:
+        """The `limit` steps that carry most, in order of the trace."""
         order = list(Gate)
-        best = sorted(self.steps, key=lambda s: (-order.index(s.gate), s.event))[:MAX_STEPS_SHOWN]
+        best = sorted(self.steps, key=lambda s: (-order.index(s.gate), s.event))[:limit]
         return sorted(best, key=lambda s: (s.event, s.choice))
 
 
@@ -335,6 +338,6 @@ def _step_to_json(step: StepFacts) -> JsonObject:
         "data": shown(step.data),
         "candidates": step.candidates,
         "comparisons": shown(step.comparisons),
-        "copied": shown(step.copied),
-        "unknown_ids": shown(step.unknown),
+        "copied": len(step.copied),
+        "unknown_ids": len(step.unknown),
     }

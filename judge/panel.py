@@ -122,7 +122,8 @@ class Panel:
                 )
             cost = completion.cost_usd
         except ModelError as error:
-            self._note(model, error, bill)
+            shown = sum(estimate_tokens(str(m.get("content"))) for m in conversation[1:])
+            self._note(model, error, shown, bill)
             return None
         finally:
             self.purse.settle(promised, cost)
@@ -135,10 +136,10 @@ class Panel:
         self.rotation.failed(model, code)
         _log.info("judge model gave no verdict", model=model, code=code)
 
-    def _note(self, model: str, error: ModelError, bill: Bill) -> None:
+    def _note(self, model: str, error: ModelError, shown: int, bill: Bill) -> None:
         """What a failed call says of the model: it rests, or needs a plainer or shorter request."""
         mended = (error.code == faults.BAD_REQUEST and self.rotation.refuse_shape(model)) or (
-            error.code == faults.TOO_LONG and self.rotation.shrink(model)
+            error.code == faults.TOO_LONG and self.rotation.shrink(model, shown)
         )
         if mended:
             bill.failed(error.code, error.message)

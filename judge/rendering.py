@@ -86,10 +86,11 @@ def render(
         if not n.recorded
     ][:MAX_CODE_TEXTS]
     every = [query_piece, *(p for ps in pieces.values() for p in ps), *told]
-    chars = max_tokens * 3 - EVENT_TOKENS * 3 * (len(every) + len(shown)) - _facts_chars(facts)
+    stated = _stated_facts(facts, max_tokens)
+    chars = max_tokens * 3 - EVENT_TOKENS * 3 * (len(every) + len(shown)) - len(stated)
     _share(every, max(chars, MIN_CHARS * len(every)))
     mark = _mark(every)
-    lines = list(_head(trace, facts, mark))
+    lines = [_head(trace, facts, mark), f"FACTS {stated}"]
     lines += _framed(query_piece, mark)
     for item in _in_order(trace, shown, dropped):
         if isinstance(item, str):
@@ -202,22 +203,24 @@ def _gap_line(run: Sequence[Event]) -> str:
 # How it is shown ------------------------------------------------------------------
 
 
-def _head(trace: Trace, facts: Facts, mark: str) -> Iterator[str]:
+def _head(trace: Trace, facts: Facts, mark: str) -> str:
     limits = ", ".join(trace.limits_hit) or "none"
-    yield (
+    return (
         f"TRACE mark={mark} events={len(trace.events)} completions={facts.completions} "
         f"limits_hit={neutral(limits)} unrecorded={trace.unrecorded}"
     )
-    yield f"FACTS {_facts_text(facts)}"
 
 
-def _facts_text(facts: Facts) -> str:
-    # Compact ASCII on one line: no character of a quote can end it or look like a frame.
-    return json.dumps(_neutral_json(facts.to_json()), separators=(",", ":"))
+def _stated_facts(facts: Facts, max_tokens: int) -> str:
+    """The facts on one line of ASCII: no character of a quote can end it or look like a frame.
 
-
-def _facts_chars(facts: Facts) -> int:
-    return len(_facts_text(facts))
+    Fewer steps where they would fill more than a third of the budget.
+    """
+    for limit in (6, 3, 1, 0):
+        text = json.dumps(_neutral_json(facts.to_json(limit)), separators=(",", ":"))
+        if len(text) <= max_tokens:
+            break
+    return text
 
 
 def _neutral_json(value: Json) -> Json:

@@ -17,6 +17,7 @@ LASTING = frozenset({faults.KEY_REFUSED, faults.NO_FUNDS, faults.NOT_SERVED, fau
 LASTING_REST_S = 300.0
 CAP_S = 60.0
 PLAINEST = 2
+LEAST_TOKENS = 1_000
 
 
 @dataclass(slots=True)
@@ -26,8 +27,8 @@ class _Health:
     lasting: bool = False
     plainness: int = 0
     """0: structured output; 1: without it; 2: without temperature as well."""
-    shrunk: int = 0
-    """How often the budget was halved for it."""
+    tokens: int = 1 << 30
+    """The longest trace that it may be shown."""
 
 
 class Rotation:
@@ -85,14 +86,12 @@ class Rotation:
         health.plainness += 1
         return True
 
-    def shrink(self, model: str) -> bool:
-        """The trace was too long for it; False when it was halved often enough."""
+    def shrink(self, model: str, shown: int) -> bool:
+        """A text of `shown` tokens was too long for it; False when half of it is too little."""
         health = self._health[model]
-        if health.shrunk >= 4:
-            return False
-        health.shrunk += 1
-        return True
+        health.tokens = min(health.tokens, max(shown // 2, LEAST_TOKENS))
+        return shown > LEAST_TOKENS
 
     def budget(self, model: str, tokens: int) -> int:
-        """The rendering budget that fits this model."""
-        return max(1000, tokens >> self._health[model].shrunk)
+        """The rendering budget that fits this model, `tokens` at most."""
+        return min(tokens, self._health[model].tokens)

@@ -85,6 +85,7 @@ class Inference:
         self, call: _Call, request: ChatRequest, reservation: Reservation
     ) -> Response:
         completion: Completion | None = None
+        tokens, cost_usd = 0, 0.0
         asked = self._clamped(request, reservation)
         try:
             with self._recorder.waited.running():
@@ -96,13 +97,14 @@ class Inference:
         except ModelError as error:
             if error.fault is not Fault.AGENT:
                 self._recorder.model_failure = error.info
+            elif error.code == faults.POISONOUS:
+                # Nobody tells what it wrote, but the provider bills it.
+                tokens, cost_usd = reservation.tokens, reservation.cost_usd
             return call.refused(error)
         finally:
-            self._budget.settle(
-                reservation,
-                tokens=completion.usage.completion_tokens if completion else 0,
-                cost_usd=completion.cost_usd if completion else 0.0,
-            )
+            if completion is not None:
+                tokens, cost_usd = completion.usage.completion_tokens, completion.cost_usd
+            self._budget.settle(reservation, tokens=tokens, cost_usd=cost_usd)
         self._recorder.model_failure = None
         return call.answered(completion)
 

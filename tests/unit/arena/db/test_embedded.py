@@ -102,6 +102,20 @@ def test_a_path_too_long_for_a_socket_is_refused_with_a_remedy(tmp_path: Path) -
     assert "ARENA_DATA_DIR" in str(caught.value)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
+async def test_the_directories_above_it_stay_closed_to_others(data_dir: Path) -> None:
+    home = data_dir / "home"
+    below = home / "work" / "var"
+    below.mkdir(parents=True)
+    home.chmod(0o700)
+    (home / "work").chmod(0o750)
+    async with open_database(ArenaSettings(database_url=None, data_dir=below)) as database:
+        await database.ready()
+    for directory in (data_dir, home, home / "work"):
+        assert directory.stat().st_mode & 0o007 == 0, directory
+        assert directory.stat().st_mode & 0o020 == 0, directory
+
+
 def _wait_until_gone(pid: int) -> None:
     descriptor = os.pidfd_open(pid)
     try:

@@ -82,10 +82,13 @@ class CitationChecker:
         if texts is None:
             return f"event {citation.event} has no field {citation.field[:40]!r}"
         raw, shown = texts
-        quote = neutral(citation.quote)
+        quote = citation.quote
         if len(quote.strip()) < MIN_QUOTE or len(quote) > MAX_QUOTE:
             return f"a quote has {MIN_QUOTE} to {MAX_QUOTE:,} characters"
         start = self._place(citation, quote, shown)
+        if start is None:
+            # Some models write the plain character where they were shown its look-alike.
+            start = self._place(citation, neutral(quote), shown)
         if start is None:
             return f"event {citation.event}, {citation.field}: the quote does not stand there"
         if start < 0:

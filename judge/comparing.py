@@ -84,7 +84,9 @@ def compared(
     """
     spans = sentences(thought.text)
     found: list[tuple[int, int]] = []
-    inside = _by_sentence(spans, mentions)
+    named = [(m.start, m.end) for m in mentions]
+    inside = [[mentions[k] for k in ks] for ks in _by_sentence(spans, named)]
+    blots = _by_sentence(spans, masked)
     for i, (start, end) in enumerate(spans):
         first, last = max(0, i - BEFORE), min(len(spans) - 1, i + AFTER)
         if sum(len(inside[k]) for k in range(first, last + 1)) < 2:
@@ -92,7 +94,8 @@ def compared(
         near = [m for k in range(first, last + 1) for m in inside[k]]
         if len(candidates(near)) < 2:
             continue
-        if not _reasons(thought.text, start, end, inside[i], query, masked):
+        hidden = [masked[k] for k in blots[i]]
+        if not _reasons(thought.text, start, end, inside[i], query, hidden):
             continue
         stop = max(end, *(m.end for m in near))
         found.append((min(start, *(m.start for m in near)), stop))
@@ -100,15 +103,18 @@ def compared(
 
 
 def _by_sentence(
-    spans: Sequence[tuple[int, int]], mentions: Sequence[Mention]
-) -> list[list[Mention]]:
-    inside: list[list[Mention]] = [[] for _ in spans]
+    spans: Sequence[tuple[int, int]], stretches: Sequence[tuple[int, int]]
+) -> list[list[int]]:
+    """For each sentence the stretches (by number) that touch it; both stand in order."""
+    inside: list[list[int]] = [[] for _ in spans]
     i = 0
-    for mention in mentions:
-        while i + 1 < len(spans) and spans[i + 1][0] <= mention.start:
+    for k, (start, end) in enumerate(stretches):
+        while i + 1 < len(spans) and spans[i][1] <= start:
             i += 1
-        if spans:
-            inside[i].append(mention)
+        j = i
+        while j < len(spans) and spans[j][0] < end:
+            inside[j].append(k)
+            j += 1
     return inside
 
 

@@ -9,14 +9,15 @@ id before it named it?). Pure; never raises on a trace's content.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from judge.comparing import candidates, compared
 from judge.copies import CopyDetector
 from judge.mentions import DatumKind, Mention, Query, ThoughtText, find_mentions, unknown_ids
-from judge.observations import Observations
+from judge.observations import Observations, product_ids
 from judge.thinking import Narration, Thinking, narrations, read_thinking
 from judge.verdict import Gate, Span
 from sandbox.provenance.dialogue import dialogue_query
@@ -33,7 +34,13 @@ MAX_SPANS = 50
 MAX_STEPS_SHOWN = 6
 MAX_SPANS_SHOWN = 4
 
-_ID = re.compile(r"(?<!\d)\d{4,20}(?!\d)", re.ASCII)
+MAX_THINKING = 1_000_000
+"""Characters of thinking read in one trace: several times what the gateway's limit of
+completion tokens lets through."""
+MAX_LOOKUPS = 500
+"""Texts that are no plain numbers and are looked for in prompts, of one trace."""
+
+_ID = re.compile(r"\d{4,20}", re.ASCII)
 _REFERS = re.compile(
     r"""\b(?:results?|hits?|found|returned|returns|shows|showed|shown|listed|listings?|candidates?
     |match(?:es|ed)|search\s(?:gave|brought|has|had)|nothing|empty|none\sof)\b
@@ -149,11 +156,13 @@ class _Reader:
         self._trace = trace
         self._dialogue = dialogue
         self._query = Query(stated_query(trace, query, dialogue))
-        self._thoughts = read_thinking(trace)
+        self._thoughts = _bounded(read_thinking(trace))
         self._copies = CopyDetector(trace, self._thoughts)
         self._shown = Observations()
         self._texts: dict[int, str] = {}
-        self._ids: dict[int, frozenset[str]] = {}
+        self._wanted = self._numbers_wanted()
+        self._numbers: dict[int, frozenset[str]] = {}
+        self._lookups = 0
         self._stands_in: dict[str, int] = {}
 
     def facts(self) -> Facts:
@@ -193,13 +202,8 @@ class _Reader:
         thought = ThoughtText(thinking.text)
         copies = self._copies.copies(thinking, self._shown.title_words)
         masked = [(c.start, c.end) for c in copies]
-        mentions = [
-            m
-            for m in find_mentions(
-                thought, self._shown, self._query, lambda p: self._seen(p, prompt)
-            )
-            if not any(a < m.end and m.start < b for a, b in masked)
-        ]
+        found = find_mentions(thought, self._shown, self._query, lambda p: self._seen(p, prompt))
+        mentions = _outside(found, masked)
         unknown = unknown_ids(thinking.text, lambda n: self._seen(n, prompt))
         ids = {p for m in mentions if m.kind is DatumKind.PRODUCT for p in m.products}
         numbers = {thinking.text[a:b] for a, b in unknown}
@@ -228,11 +232,31 @@ class _Reader:
         hint = self._stands_in.get(text)
         if hint is not None and hint in prompt:
             return True
+        in_numbers = text in self._wanted
+        if not in_numbers:
+            self._lookups += 1
+            if self._lookups > MAX_LOOKUPS:
+                return False
         for index in prompt:
-            if text in self._message(index):
+            if text in (self._numbers_in(index) if in_numbers else self._message(index)):
                 self._stands_in[text] = index
                 return True
         return False
+
+    def _numbers_wanted(self) -> frozenset[str]:
+        """The numbers that are asked for later: those of thoughts, and ids of products."""
+        wanted = {n for t in self._thoughts for n in _ID.findall(t.text)}
+        for event in self._trace.tools():
+            wanted.update(product_ids(event.result))
+        return frozenset(n for n in wanted if _ID.fullmatch(n))
+
+    def _numbers_in(self, index: int) -> frozenset[str]:
+        """The wanted numbers in a message; read once, however often it is asked."""
+        found = self._numbers.get(index)
+        if found is None:
+            found = self._wanted.intersection(_ID.findall(self._message(index)))
+            self._numbers[index] = found
+        return found
 
     def _holds_results(self, prompt: tuple[int, ...]) -> bool:
         """Whether the prompt shows anything of a tool's answer, an empty one included."""
@@ -241,12 +265,9 @@ class _Reader:
     def _is_result(self, index: int) -> bool:
         if self._trace.messages[index].get("role") in ("tool", "function"):
             return True
-        text = self._message(index)
-        if "<obs>" in text:
+        if "<obs>" in self._message(index):
             return True
-        if index not in self._ids:
-            self._ids[index] = frozenset(_ID.findall(text))
-        return not self._ids[index].isdisjoint(self._shown.products)
+        return not self._numbers_in(index).isdisjoint(self._shown.products)
 
     def _prompt(self, event: LlmEvent) -> tuple[int, ...]:
         n = len(self._trace.messages)
@@ -293,8 +314,32 @@ def first_user_text(trace: Trace) -> str:
     return ""
 
 
+def _bounded(thoughts: Sequence[Thinking]) -> list[Thinking]:
+    """Thinking up to `MAX_THINKING` characters; what a flood holds beyond counts for nothing."""
+    kept: list[Thinking] = []
+    left = MAX_THINKING
+    for thought in thoughts:
+        if left <= 0:
+            break
+        fits = len(thought.text) <= left
+        kept.append(thought if fits else replace(thought, text=thought.text[:left]))
+        left -= len(thought.text)
+    return kept
+
+
 def _span(thinking: Thinking, start: int, end: int) -> Span:
     return Span(thinking.event, thinking.field, start, end, thinking.text[start:end])
+
+
+def _outside(mentions: Sequence[Mention], masked: Sequence[tuple[int, int]]) -> list[Mention]:
+    """The mentions that touch none of the masked stretches, which stand in order."""
+    ends = [end for _, end in masked]
+
+    def touches(mention: Mention) -> bool:
+        i = bisect_right(ends, mention.start)
+        return i < len(masked) and masked[i][0] < mention.end
+
+    return [mention for mention in mentions if not touches(mention)]
 
 
 def _merged(mentions: Sequence[Mention]) -> list[Mention]:

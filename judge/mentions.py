@@ -98,7 +98,7 @@ def find_mentions(
 
 
 def unknown_ids(text: str, known: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """Places of long numbers that can only be ids, and that nobody had shown."""
+    """Places of long numbers that can only be ids, and that the model had not been shown."""
     return [
         (m.start(), m.end())
         for m in _NUMBER.finditer(text)

@@ -127,6 +127,23 @@ class Observations:
                 stack += value
 
 
+def product_ids(result: Json) -> Iterator[str]:
+    """The ids of the products in a result, bounded."""
+    stack: list[Json] = [result]
+    for _ in range(MAX_PRODUCTS):
+        if not stack:
+            return
+        value = stack.pop()
+        if isinstance(value, dict):
+            found = value.get("product_id")
+            if isinstance(found, str | int) and not isinstance(found, bool):
+                yield str(found)
+            else:
+                stack += [v for v in value.values() if isinstance(v, dict | list)]
+        elif isinstance(value, list):
+            stack += value
+
+
 def _number(value: Json) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None

@@ -24,13 +24,19 @@ from sandbox.trace import Event, LlmEvent, ToolEvent, Trace
 from scoring.types import Json, JsonObject
 
 DEFAULT_TOKENS = 24_000
-EVENT_TOKENS = 40
-"""What the lines around one field cost."""
+EVENT_TOKENS = 25
+"""What the line of an event costs."""
+PIECE_TOKENS = 70
+"""What the lines around a cut text cost."""
 MIN_CHARS = 160
 """A text is not cut below this."""
 WEIGHTS = {"think": 6.0, "arguments": 2.0, "result": 2.0, "prompt": 1.0, "narration": 0.5}
 """How the budget is shared: thinking is what is judged."""
 MAX_CODE_TEXTS = 12
+CONTEXT = 64
+"""Characters beyond a cut that decide how those at the cut are shown."""
+MIN_SHARED = 200
+"""Characters that a prompt must share with the one before to be shown from there on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +58,27 @@ class _Piece:
 
     event: int | None
     field: str
-    text: str
+    raw: str
     note: str = ""
     share: int = 0
 
     @property
     def weight(self) -> float:
         return WEIGHTS.get(self.field.partition(":")[0], 1.0)
+
+    def parts(self) -> list[tuple[int, str]]:
+        """What is shown, harmless, with its offset: all, or the head and the tail."""
+        size = len(self.raw)
+        if size <= self.share:
+            return [(0, neutral(self.raw))]
+        head = self.share * 2 // 3
+        tail = size - (self.share - head)
+        before = max(0, tail - CONTEXT)
+        # With what stands before it: whether a word begins a line must not depend on the cut.
+        return [
+            (0, neutral(self.raw[: head + CONTEXT])[:head]),
+            (tail, neutral(self.raw[before:])[tail - before :]),
+        ]
 
 
 def estimate_tokens(text: str) -> int:
@@ -79,15 +99,16 @@ def render(
     shown, dropped = _chosen(trace, facts, max_tokens)
     pieces = {event.seq: list(_pieces(trace, event)) for event in shown}
     _drop_known_prompts(trace, shown, pieces)
-    query_piece = _Piece(None, "query", neutral(query))
+    query_piece = _Piece(None, "query", query)
     told = [
-        _Piece(None, "narration", neutral(n.text), f"dialogue step {n.step}, written by code")
+        _Piece(None, "narration", n.text, f"dialogue step {n.step}, written by code")
         for n in facts.narrations
         if not n.recorded
     ][:MAX_CODE_TEXTS]
     every = [query_piece, *(p for ps in pieces.values() for p in ps), *told]
     stated = _stated_facts(facts, max_tokens)
-    chars = max_tokens * 3 - EVENT_TOKENS * 3 * (len(every) + len(shown)) - len(stated)
+    frames = PIECE_TOKENS * len(every) + EVENT_TOKENS * len(shown)
+    chars = (max_tokens - frames) * 3 - len(stated)
     _share(every, max(chars, MIN_CHARS * len(every)))
     mark = _mark(every)
     lines = [_head(trace, facts, mark), f"FACTS {stated}"]
@@ -125,7 +146,7 @@ def read_framed_facts(text: str) -> JsonObject | None:
 
 def _chosen(trace: Trace, facts: Facts, max_tokens: int) -> tuple[list[Event], dict[int, Event]]:
     """The events that fit, in order, and those that do not."""
-    room = max(4, max_tokens // (EVENT_TOKENS * 4 + MIN_CHARS // 3))
+    room = max(4, max_tokens // (EVENT_TOKENS + 2 * (PIECE_TOKENS + MIN_CHARS // 3)))
     if len(trace.events) <= room:
         return list(trace.events), {}
     gates = {s.event: s.gate.quality for s in facts.steps}
@@ -146,10 +167,10 @@ def _pieces(trace: Trace, event: Event) -> Iterator[_Piece]:
     if isinstance(event, LlmEvent):
         yield _Piece(event.seq, "prompt", "", "put into the prompt by the harness, new here")
         for thinking in thinking_of(trace, event):
-            yield _Piece(event.seq, thinking.field, neutral(thinking.text), "written by the model")
+            yield _Piece(event.seq, thinking.field, thinking.text, "written by the model")
     elif isinstance(event, ToolEvent):
-        yield _Piece(event.seq, "arguments", neutral(compact(event.arguments)))
-        yield _Piece(event.seq, "result", neutral(compact(event.result)), "data from outside")
+        yield _Piece(event.seq, "arguments", compact(event.arguments))
+        yield _Piece(event.seq, "result", compact(event.result), "data from outside")
 
 
 def _drop_known_prompts(
@@ -157,6 +178,7 @@ def _drop_known_prompts(
 ) -> None:
     """Fill in what is new in each prompt; tool results and model turns stand elsewhere."""
     known: set[int] = set()
+    last = ""
     for event in shown:
         if not isinstance(event, LlmEvent):
             continue
@@ -168,10 +190,27 @@ def _drop_known_prompts(
             message = trace.messages[index] if 0 <= index < len(trace.messages) else {}
             role = str(message.get("role"))[:20]
             if role not in ("assistant", "tool", "function"):
-                texts.append(f"({role}) {message_text(message.get('content'))}")
-        piece.text = neutral("\n".join(texts))
-        if not piece.text:
+                text = message_text(message.get("content"))
+                # Agents that write their history into one text send all of it each time.
+                shared = _shared_start(last, text)
+                last = text
+                start = f"[goes on from character {shared}] " if shared else ""
+                texts.append(f"({role}) {start}{text[shared:]}")
+        piece.raw = "\n".join(texts)
+        if not piece.raw:
             pieces[event.seq].pop(0)
+
+
+def _shared_start(before: str, text: str) -> int:
+    """How many characters two texts share at their start; 0 when it is not worth leaving out."""
+    low, high = 0, min(len(before), len(text))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if text.startswith(before[:middle]):
+            low = middle
+        else:
+            high = middle - 1
+    return low if low >= MIN_SHARED else 0
 
 
 def _in_order(
@@ -248,21 +287,16 @@ def _framed(piece: _Piece, mark: str) -> Iterator[str]:
     """A foreign text between its marks; a cut one as its head and its tail."""
     name = piece.field if piece.event is None else f"event={piece.event} field={piece.field}"
     note = f" ({piece.note})" if piece.note else ""
-    size = len(piece.text)
-    if size <= piece.share:
-        yield f"«{mark} {name}{note}»"
-        yield piece.text
+    size = len(piece.raw)
+    end = 0
+    for start, text in piece.parts():
+        if start > end:
+            yield f"LEFT OUT {start - end} characters"
+        end = start + len(text)
+        place = f" characters {start} to {end} of {size}" if len(text) < size else ""
+        yield f"«{mark} {name}{note}{place}»"
+        yield text
         yield f"«/{mark}»"
-        return
-    head = piece.share * 2 // 3
-    tail = size - (piece.share - head)
-    yield f"«{mark} {name}{note} characters 0 to {head} of {size}»"
-    yield piece.text[:head]
-    yield f"«/{mark}»"
-    yield f"LEFT OUT {tail - head} characters"
-    yield f"«{mark} {name} characters {tail} to {size} of {size}»"
-    yield piece.text[tail:]
-    yield f"«/{mark}»"
 
 
 def _told(facts: Facts, told: Sequence[_Piece], mark: str) -> Iterator[str]:
@@ -283,16 +317,16 @@ def _told(facts: Facts, told: Sequence[_Piece], mark: str) -> Iterator[str]:
 
 def _share(pieces: Sequence[_Piece], chars: int) -> None:
     """Give each text its share: short ones whole, what they leave to the long ones."""
-    open_ = sorted(pieces, key=lambda p: _cost(p.text) / p.weight)
+    open_ = sorted(pieces, key=lambda p: _cost(p.raw) / p.weight)
     weight = sum(p.weight for p in open_)
     for piece in open_:
-        cost = _cost(piece.text)
+        cost = _cost(piece.raw)
         allowed = max(MIN_CHARS, chars * piece.weight / weight) if weight else MIN_CHARS
         if cost <= allowed:
-            piece.share = len(piece.text)
+            piece.share = len(piece.raw)
             chars -= cost
         else:
-            piece.share = max(MIN_CHARS // 4, int(len(piece.text) * allowed / cost))
+            piece.share = max(MIN_CHARS // 4, int(len(piece.raw) * allowed / cost))
             chars -= int(allowed)
         chars = max(chars, 0)
         weight -= piece.weight
@@ -305,12 +339,13 @@ def _cost(text: str) -> int:
 
 def _mark(pieces: Sequence[_Piece]) -> str:
     """Sixteen hexadecimal digits that stand in no shown text and that no text can foresee."""
+    texts = [text for piece in pieces for _, text in piece.parts()]
     digest = hashlib.sha256()
-    for piece in pieces:
-        digest.update(piece.text.encode("utf-8", "replace") + b"\x00")
+    for text in texts:
+        digest.update(text.encode("utf-8", "replace") + b"\x00")
     while True:
         mark = digest.hexdigest()[:16]
-        if not any(mark in piece.text for piece in pieces):
+        if not any(mark in text for text in texts):
             return mark
         digest.update(b"again")
 

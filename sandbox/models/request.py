@@ -26,10 +26,11 @@ PARAMETERS = frozenset(
         "tools", "tool_choice", "parallel_tool_calls", "functions", "function_call",
         "response_format", "reasoning_effort", "verbosity",
         "reasoning", "thinking", "enable_thinking", "chat_template_kwargs",
-        "guided_json", "guided_choice", "guided_regex", "user",
+        "guided_json", "guided_choice", "user",
     }
 )  # fmt: skip
-"""Parameters that change how a model writes, and nothing else."""
+"""Parameters that change how a model writes, and nothing else. Not `guided_regex`: one
+pattern can hold up a server for everyone, and dictate an answer that nobody can tell."""
 
 
 def bad_request(message: str, code: str = "model.bad_request") -> ModelError:

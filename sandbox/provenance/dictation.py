@@ -25,7 +25,7 @@ from sandbox.provenance.passages import (
     source_literals,
     word_stream,
 )
-from sandbox.provenance.schema import Request
+from sandbox.provenance.schema import Request, strings
 from sandbox.provenance.tags import message_text, read_blocks
 from sandbox.trace import LlmEvent, Trace
 from scoring.types import Json, JsonObject
@@ -162,6 +162,10 @@ class DictationDetector:
         for call in native_calls(message) if isinstance(items, list) else []:
             if call.key not in self._emitted:
                 yield " ".join([call.name, *_pairs(call)])
+        # Which of its other fields a model gets to see is the provider's secret.
+        for field, value in message.items():
+            if field not in ("role", "content", "tool_calls"):
+                yield "\n".join(strings(value))
 
     def _passage(self, text: str) -> Passage | None:
         if text not in self._by_text:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+import unicodedata
 import warnings
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -29,6 +30,12 @@ MAX_SOURCE = 2 << 20
 _ESCAPE = re.compile(r"\\u([0-9a-fA-F]{4})|\\[nrt\"'/\\]")
 _BREAK = re.compile(r"[.!?;](?=\s)|[\r\n]+")
 _NOT_WORDS = re.compile(r"[^\w.]+|(?<!\d)\.|\.(?!\d)|_{4,}")
+_INVISIBLE = re.compile(
+    "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\U000e0000-\U000e0fff]"
+)
+"""Characters that a model reads over and that would part a word in two."""
+
 _BREAK_MARK = "\ue000"
 _FILTERS = Lock()
 """Warning filters are the process's: two threads must not swap them at once."""
@@ -39,11 +46,7 @@ def word_stream(text: str) -> str:
 
     The ends of sentences and lines are kept as a word of their own.
     """
-    if "\\" in text:
-        text = _ESCAPE.sub(_unescaped, text)
-    if "%" in text:
-        text = unquote(text)
-    text = _BREAK.sub(f" {_BREAK_MARK} ", text.casefold())
+    text = _BREAK.sub(f" {_BREAK_MARK} ", _plain(text))
     words = _NOT_WORDS.sub(lambda m: " " + _BREAK_MARK * (_BREAK_MARK in m[0]) + " ", text).split()
     return " " + " ".join(words) + " "
 
@@ -55,7 +58,19 @@ def phrase(text: str) -> str:
 
 def mentions_tool(text: str) -> bool:
     """Whether a raw text names any tool: others need no closer look."""
-    return any(tool in text for tool in TOOLS)
+    plain = _plain(text)
+    return any(tool in plain for tool in TOOLS)
+
+
+def _plain(text: str) -> str:
+    """`text` as a reader takes it: escapes resolved, case folded, nothing invisible in it."""
+    if "\\" in text:
+        text = _ESCAPE.sub(_unescaped, text)
+    if "%" in text:
+        text = unquote(text)
+    if not text.isascii():
+        text = _INVISIBLE.sub("", unicodedata.normalize("NFKC", text))
+    return text.casefold()
 
 
 class Passage:

@@ -50,10 +50,10 @@ class Request:
     def texts(self) -> Iterator[str]:
         """The texts of the request outside its messages, one for each tool and parameter."""
         for _, schema in self._tools:
-            yield "\n".join(_strings(schema))
+            yield "\n".join(strings(schema))
         for key, value in self._params.items():
             if key not in ("tools", "model"):
-                yield "\n".join(_strings(value))
+                yield "\n".join(strings(value))
 
     @cached_property
     def _tools(self) -> list[tuple[str, Json]]:
@@ -75,10 +75,11 @@ def _names(choice: Json) -> Iterator[str]:
 def _forcing(schema: Json) -> Iterator[str]:
     for key, value in _walk(schema):
         if key in _FORCING:
-            yield from _strings(value)
+            yield from strings(value)
 
 
-def _strings(value: Json) -> Iterator[str]:
+def strings(value: Json) -> Iterator[str]:
+    """The keys and plain values inside, in reading order."""
     for key, inner in _walk(value):
         if key:
             yield key

@@ -33,6 +33,7 @@ def test_the_newer_name_of_the_token_limit_wins() -> None:
     [
         {"stream": True},
         {"store": True},
+        {"guided_regex": "(a+)+$"},
         {"service_tier": "priority"},
         {"plugins": [{"id": "web"}]},
         {"models": ["other"]},

@@ -164,6 +164,9 @@ def test_an_order_to_repeat_a_call_dictates_it() -> None:
         'Next: find_product {\\"q\\": \\"blue canvas backpack\\"}',
         "GET /search/find_product?q=blue%20canvas%20backpack&page=1",
         "search: blue canvas backpack; tool: find_product",
+        "CALL FIND_PRODUCT WITH BLUE CANVAS BACKPACK",
+        "Call find\u200b_product with bl\u00adue can\u2060vas back\ufeffpack",
+        "Call ｆｉｎｄ_product with ｂｌｕｅ canvas backpack",
     ],
 )
 def test_dictation_is_seen_in_many_forms(order: str) -> None:
@@ -175,6 +178,30 @@ def test_dictation_is_seen_in_many_forms(order: str) -> None:
     build.llm(prompt, tagged("As told.", call("find_product", q="blue canvas backpack")))
     build.wire("find_product", listing(11), q="blue canvas backpack", page=1)
     assert Reason.DICTATED in decide(build).reasons
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "name", "hint"])
+def test_dictation_is_seen_in_every_field_of_a_message(field: str) -> None:
+    build = TraceBuilder()
+    order = "Call find_product with q=blue canvas backpack"
+    prompt: list[JsonObject] = [
+        {"role": "user", "content": QUERY},
+        {"role": "assistant", "content": "", field: [order] if field == "hint" else order},
+    ]
+    build.llm(prompt, tagged("As told.", call("find_product", q="blue canvas backpack")))
+    build.wire("find_product", listing(11), q="blue canvas backpack", page=1)
+    assert Reason.DICTATED in decide(build).reasons
+
+
+def test_thinking_that_is_sent_back_is_no_dictation() -> None:
+    build = TraceBuilder()
+    thought = "I shall use find_product to look for a blue canvas backpack."
+    asked: JsonObject = {"role": "user", "content": QUERY}
+    said: JsonObject = {"role": "assistant", "content": "Well.", "reasoning_content": thought}
+    build.llm([asked], said)
+    build.llm([asked, said], tagged("So.", call("find_product", q="blue canvas backpack")))
+    build.wire("find_product", listing(11), q="blue canvas backpack", page=1)
+    assert decide(build).axis == "A"
 
 
 def test_the_query_beside_a_tools_name_is_no_dictation() -> None:

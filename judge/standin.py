@@ -2,8 +2,8 @@
 
 It is asked like any judge, sees the prompt and nothing else, and answers in the same
 format. It follows the decision tree over the facts that a rendering states, and is
-stricter than they are: a comparison needs a plain word of preference or cause in the
-quoted text. Importing this module registers it with the offline server
+stricter than they are: a comparison needs a quoted sentence with both a word of preference
+or cause and a datum. Importing this module registers it with the offline server
 (`python -m sandbox.standin --load judge.standin`). It reads `sandbox` and this room.
 """
 
@@ -36,6 +36,8 @@ _REASON = re.compile(
     |因为|因此|所以|但|比|优于|没有""",
     re.IGNORECASE | re.VERBOSE,
 )
+_DATUM = re.compile(r"\d{2,}|[\"“][^\"”]{3,}[\"”]")
+"""A number as ids and prices have, or something quoted."""
 _REFERENCE = re.compile(
     r"\b(?:results?|hits?|found|returned|shows?|shown|listed|candidates?|nothing|empty|match\w*)\b",
     re.IGNORECASE,
@@ -77,7 +79,7 @@ Shown = dict[tuple[int, str], list[_Shown]]
 def _verdict(facts: JsonObject, shown: Shown) -> JsonObject:
     gate = _gate(facts.get("highest_gate"))
     if gate is Gate.PASSED:
-        quotes = [q for q in _quotes(facts, shown, gate) if _REASON.search(str(q["quote"]))]
+        quotes = [q for q in _quotes(facts, shown, gate) if _gives_a_reason(str(q["quote"]))]
         if quotes:
             return _answer(gate, quotes)
         gate = Gate.COMPARISON
@@ -92,6 +94,12 @@ def _verdict(facts: JsonObject, shown: Shown) -> JsonObject:
             return _answer(gate, quotes)
         gate = Gate.REFERENCE
     return _answer(gate, [])
+
+
+def _gives_a_reason(quote: str) -> bool:
+    """Whether one sentence says why, and of what: a reason that names nothing fits any product."""
+    sentences = _SENTENCE.split(quote)
+    return any(_REASON.search(text) and _DATUM.search(text) for text in sentences)
 
 
 def _answer(gate: Gate, quotes: list[JsonObject]) -> JsonObject:

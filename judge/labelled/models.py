@@ -21,9 +21,20 @@ VAGUE = PREFIX + "vague-1"
 LISTER = PREFIX + "lister-1"
 LIAR = PREFIX + "liar-1"
 PLEADER = PREFIX + "pleader-1"
+RAMBLER = PREFIX + "rambler-1"
+NAMER = PREFIX + "namer-1"
 PARROT = PREFIX + "parrot-1"
+REWORDER = PREFIX + "reworder-1"
 MODULE = __name__
 """What the server loads to host them."""
+
+_OTHER_WORDS = (
+    ("Of the results, ", "Among what was found, the item "),
+    (" costs ", " goes for "),
+    (" pesos and ", ", and the item "),
+    ("I compared them with care and prefer ", "Having weighed both, I would rather take "),
+    (" because it fits the wish better than ", ", since the wish is met less by "),
+)
 
 Think = Callable[[Conversation, Move], str]
 
@@ -68,6 +79,30 @@ def lister(conversation: Conversation, move: Move) -> str:
     return f"In the results stands {listed}. With that I take the next step."
 
 
+def rambler(conversation: Conversation, move: Move) -> str:
+    """Lists hits, and talks of prices and of what is better, but not of these hits."""
+    hits = _hits(conversation)[:2]
+    if not hits:
+        return vague(conversation, move)
+    listed = " and ".join(hit.product_id for hit in hits)
+    return (
+        f"The results hold {listed}. Cheap things are often good, though a higher price may mean "
+        "more quality, and I prefer good things to bad ones. I go on with the next step."
+    )
+
+
+def namer(conversation: Conversation, move: Move) -> str:
+    """Compares the first two hits by price, and calls them by their titles, not by ids."""
+    hits = sorted(_hits(conversation)[:2], key=lambda hit: hit.price)
+    if len(hits) < 2:
+        return vague(conversation, move)
+    cheap, dear = (" ".join(hit.title.split()[:5]) for hit in hits)
+    return (
+        f"The {cheap} is the cheaper of the two at {hits[0].price:.2f}; the {dear} would cost "
+        f"{hits[1].price:.2f} and shows nothing that would be worth the difference."
+    )
+
+
 def liar(conversation: Conversation, move: Move) -> str:
     """Compares products that no tool has ever shown."""
     if not _answered(conversation):
@@ -88,6 +123,14 @@ def pleader(conversation: Conversation, move: Move) -> str:
 def parrot(conversation: Conversation) -> Speech:
     """Says what stands behind the first colon of the request, word for word."""
     return Speech(conversation.last_user.partition(":")[2].strip() or conversation.last_user)
+
+
+def reword(conversation: Conversation) -> Speech:
+    """The same as the parrot, in other words."""
+    text = parrot(conversation).text
+    for word, other in _OTHER_WORDS:
+        text = text.replace(word, other)
+    return Speech(text)
 
 
 def _pick(texts: tuple[str, ...], move: Move) -> str:
@@ -124,8 +167,11 @@ for _name, _think in (
     (AIMLESS, aimless),
     (VAGUE, vague),
     (LISTER, lister),
+    (RAMBLER, rambler),
+    (NAMER, namer),
     (LIAR, liar),
     (PLEADER, pleader),
 ):
     register(_name, _shopper_thinking(_think))
 register(PARROT, parrot)
+register(REWORDER, reword)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -18,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "problems": ("arena.problems.cli:app", "Make and list problems."),
     "agent": ("arena.runs.cli:app", "Try an agent locally."),
     "race": ("arena.races.cli:app", "Race agents on suites of problems."),
+    "judge": ("judge.cli:app", "Judge traces, and measure how well judges agree."),
     "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),
     "doctor": ("neurons.doctor:app", "Say what this machine has and lacks."),
     "demo": ("neurons.demo:app", "Race honest and dishonest agents on a generated world."),
@@ -34,8 +36,21 @@ SHIPPED_AGENTS: dict[str, Path] = {
 class LazyGroup(TyperGroup):
     """A group that imports a command's module when the command is called.
 
-    Typer carries its own copy of click and exports no types of it: hence `Any`.
+    Every error of every command ends here, as one line. Typer carries its own copy of
+    click and exports no types of it: hence `Any`.
     """
+
+    _debug = False
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run a command line. Errors of its syntax are told, and left with 2, inside."""
+        with one_line_errors(debug=lambda: self._debug):
+            return super().main(*args, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was parsed."""
+        self._debug = bool(ctx.params["debug"])
+        return super().invoke(ctx)
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Names, in the order of a newcomer's day."""
@@ -60,16 +75,30 @@ app = typer.Typer(
     cls=LazyGroup,
     help="An open arena for shopping agents. Start with `arena doctor`, then `arena demo`.",
     rich_markup_mode=None,
+    pretty_exceptions_enable=False,
     no_args_is_help=True,
+    add_completion=False,
 )
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"arena {version('sn15-arena')}")
+        raise typer.Exit
+
+
 @app.callback()
-def _root(ctx: typer.Context) -> None:
+def _root(
+    ctx: typer.Context,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     ctx.obj = {"shipped_agents": SHIPPED_AGENTS}
 
 
 def main(argv: Sequence[str] | None = None) -> Any:
     """Entry point of the `arena` script."""
-    with one_line_errors():
-        return app(args=list(argv) if argv is not None else None)
+    return app(args=list(argv) if argv is not None else None)

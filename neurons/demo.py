@@ -16,9 +16,9 @@ from arena.settings import load_settings
 from sandbox.catalog import open_catalog
 from sandbox.catalog.generate import write_world
 from sandbox.isolation import SandboxLimits
-from sandbox.terminal import console, one_line_errors
+from sandbox.terminal import JsonFile, console
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 PRODUCTS = 3000
 SEED = 15
@@ -64,8 +64,7 @@ def make_world(directory: Path, problems: int) -> tuple[Path, Path]:
 def demo(
     problems: Annotated[int, typer.Option(min=3, max=3000, help="Over the three buckets.")] = 36,
     sandbox: Annotated[SandboxKind | None, typer.Option(help="Default: what is ready.")] = None,
-    json: Annotated[Path | None, typer.Option(help="Write the result; - is stdout.")] = None,
-    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+    json: JsonFile = None,
 ) -> None:
     """Race honest and dishonest agents on a generated world: no network, no keys, no downloads.
 
@@ -74,16 +73,15 @@ def demo(
 
     Example: arena demo --problems 36
     """
-    with one_line_errors(debug=debug):
-        settings = load_settings()
-        console.print(f"Making a world of {PRODUCTS:,} products and {problems} problems …")
-        world, suite = make_world(settings.data_dir / "demo", problems)
-        for name, (_, what) in CONTENDERS.items():
-            console.print(f"  [bold]{name:14}[/] {what}")
-        options = RaceOptions(
-            agents=[str(file) for file, _ in CONTENDERS.values()],
-            suites=[suite],
-            world=WorldOptions(world, sandbox=sandbox, sandbox_limits=LIMITS),
-        )
-        race_and_show(options, settings, json)
-        console.print(LESSONS.format(world=world, suite=suite), soft_wrap=True)
+    settings = load_settings()
+    console.print(f"Making a world of {PRODUCTS:,} products and {problems} problems …")
+    world, suite = make_world(settings.data_dir / "demo", problems)
+    for name, (_, what) in CONTENDERS.items():
+        console.print(f"  [bold]{name:14}[/] {what}")
+    options = RaceOptions(
+        agents=[str(file) for file, _ in CONTENDERS.values()],
+        suites=[suite],
+        world=WorldOptions(world, sandbox=sandbox, sandbox_limits=LIMITS),
+    )
+    race_and_show(options, settings, json)
+    console.print(LESSONS.format(world=world, suite=suite), soft_wrap=True)

@@ -19,10 +19,10 @@ from sandbox.isolation import checks as isolation_checks
 from sandbox.isolation import open_isolation, workers_that_fit
 from sandbox.isolation.interface import Check, SandboxLimits
 from sandbox.models import ModelSettings, discover
-from sandbox.terminal import console, plain, write_json
+from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Json
 
-app = typer.Typer(rich_markup_mode=None)
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 ENOUGH_DISK_BYTES = 2 << 30
 """An index of the public catalogue takes about 1.5 GB, a day of races a few hundred MB."""
@@ -118,9 +118,7 @@ def doctor(
     model_url: Annotated[
         str | None, typer.Option(help="An OpenAI-compatible server to ask, ending in /v1.")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the checks as JSON; - is standard output.")
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Say what this machine has and lacks for a race, and the command that mends each lack.
 

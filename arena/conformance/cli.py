@@ -15,7 +15,7 @@ from arena.conformance.judging import Tally, judge_files, needs_catalog
 from arena.conformance.vectors import Kind, VectorFile, read_vectors
 from arena.exceptions import ConformanceError
 from sandbox.catalog import Catalog, open_catalog
-from sandbox.terminal import console, plain, write_json
+from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Json, JsonObject
 
 SHOWN = 3
@@ -32,9 +32,7 @@ def conformance(
         Path | None,
         typer.Option(help="Index directory, or a catalogue's .jsonl or .jsonl.gz."),
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the results here; - is standard output.")
-    ] = None,
+    json_file: JsonFile = None,
     only: Annotated[list[Kind] | None, typer.Option(help="Judge only this kind.")] = None,
 ) -> None:
     """Judge vector files and exit with 1 when one vector fails.

@@ -13,7 +13,7 @@ from arena.exceptions import SettingsError
 from arena.problems.suite import check_against, load_suite, write_suite
 from arena.problems.synthesise import split_evenly, synthesise
 from sandbox.catalog import Catalog, open_catalog
-from sandbox.terminal import console, plain, write_json
+from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Bucket, Json
 
 app = typer.Typer(
@@ -23,9 +23,6 @@ app = typer.Typer(
     add_completion=False,
 )
 
-JsonOption = Annotated[
-    Path | None, typer.Option("--json", help="Write the result here; - is standard output.")
-]
 CatalogOption = Annotated[
     Path, typer.Option("--catalog", help="Index directory, or a catalogue's .jsonl or .jsonl.gz.")
 ]
@@ -43,7 +40,7 @@ def synthesise_command(
         typer.Option(help="How many of each bucket instead: product=30,shop=30,voucher=30."),
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same problems.")] = 0,
-    json_file: JsonOption = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Make problems of the three buckets from a catalogue, each with a checked solution.
 
@@ -80,7 +77,7 @@ def list_command(
         Path | None,
         typer.Option(help="Make sure that this catalogue has every rewarded product."),
     ] = None,
-    json_file: JsonOption = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Read suites and count their problems by bucket.
 

@@ -13,18 +13,23 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from arena.exceptions import ArenaError, RaceError
+from arena.exceptions import ArenaError
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from arena.races.running import RaceOptions, RaceResult, run_race
-from arena.races.show import duration, tables
+from arena.races.show import duration, tables, verdict
 from arena.runs.opening import STANDIN, SandboxKind, WorldOptions
 from arena.settings import ArenaSettings, load_settings
-from sandbox.terminal import console, one_line_errors, plain, write_json
+from sandbox.terminal import JsonFile, console, plain, write_json
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 EXIT_TERMINATED = 128 + signal.SIGTERM
 
-app = typer.Typer(help="Race agents on suites of problems.", no_args_is_help=True)
+app = typer.Typer(
+    help="Race agents on suites of problems.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    add_completion=False,
+)
 
 
 @app.callback()
@@ -58,8 +63,7 @@ def run(
     title_model: Annotated[
         str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
     ] = DEFAULT_MODEL,
-    json: Annotated[Path | None, typer.Option(help="Write the result; - is stdout.")] = None,
-    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+    json: JsonFile = None,
 ) -> None:
     """Race agents: every agent on every problem, scored, stored and ranked.
 
@@ -68,18 +72,17 @@ def run(
 
     Example: arena race run react my_agent.py --suite product.jsonl --catalog documents.jsonl.gz
     """
-    with one_line_errors(debug=debug):
-        settings = load_settings()
-        options = RaceOptions(
-            agents=agents,
-            suites=suite,
-            world=WorldOptions(catalog, model_url, model, sandbox, title, title_model),
-            shipped=(ctx.obj or {}).get("shipped_agents", {}),
-            workers=workers,
-            limit=limit,
-            out=out,
-        )
-        race_and_show(options, settings, json)
+    settings = load_settings()
+    options = RaceOptions(
+        agents=agents,
+        suites=suite,
+        world=WorldOptions(catalog, model_url, model, sandbox, title, title_model),
+        shipped=(ctx.obj or {}).get("shipped_agents", {}),
+        workers=workers,
+        limit=limit,
+        out=out,
+    )
+    race_and_show(options, settings, json)
 
 
 def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | None) -> None:
@@ -88,8 +91,6 @@ def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | No
     Raises typer.Exit when interrupted, and ArenaError when it did not do all that was asked.
     """
     people = _people()
-    if json is not None and not json.absolute().parent.is_dir():
-        raise RaceError(f"--json {json}: there is no such directory")
     try:
         result = asyncio.run(_until_terminated(run_race(options, settings, people)))
     except KeyboardInterrupt:
@@ -105,6 +106,7 @@ def show(result: RaceResult, people: Console) -> None:
     """Print the tables and what to know of them."""
     people.print()
     people.print(tables(result.agents))
+    people.print(plain(verdict(result.agents), 1000), soft_wrap=True)
     standin = result.model_server == STANDIN
     asked = f"the rule-based stand-in {result.model}" if standin else result.model
     people.print(

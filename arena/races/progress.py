@@ -7,7 +7,14 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from arena.races.schedule import Board
 from arena.runs.record import RunSummary
@@ -34,6 +41,8 @@ def show_progress(board: Board, console: Console) -> Iterator[RaceProgress]:
         MofNCompleteColumn(),
         TextColumn("{task.fields[tally]}"),
         TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bars:
         yield _Bars(board, bars)

@@ -1,9 +1,10 @@
-"""A race for people: its table, in words that fit a terminal."""
+"""A race for people: its tables, and who won. Fits a terminal of 80 columns."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 
@@ -17,25 +18,82 @@ _AXIS_TITLES = {
     "price": "price",
     "service": "service",
     "sku": "SKU",
-    "attribute": "attr.",
+    "attribute": "attribute",
     "shop": "shop",
     "budget": "budget",
 }
 
 
 def tables(agents: Sequence[AgentReport]) -> RenderableType:
-    """Two tables: who won and why, and how each rule axis fared."""
-    return Group(_standings(agents), "", _axes(agents))
+    """Two tables: the standings, and how each rule axis fared."""
+    stated = [axis for axis in _AXIS_TITLES if any(axis in agent.by_axis for agent in agents)]
+    shown: list[RenderableType] = [
+        "[bold]Success rates in % (ASR, strict)[/]",
+        _standings(agents),
+        "",
+    ]
+    if stated:
+        shown += ["[bold]Constraints met in %, by axis[/]", _axes(agents, stated), ""]
+    return Group(*shown)
+
+
+def verdict(agents: Sequence[AgentReport]) -> str:
+    """Who won and why, in a plain sentence or two. `agents` are in the order of their rank.
+
+    Holds names that come from files: escape it where it is shown.
+    """
+    problems = f"{agents[0].problems} problem{'' if agents[0].problems == 1 else 's'}"
+    if unfinished := [agent for agent in agents if agent.asr is None]:
+        return "There is no winner yet: " + ", ".join(
+            f"{agent.name} has {agent.open} of {problems} open" for agent in unfinished
+        )
+    best = agents[0]
+    if not best.asr:
+        return f"Nobody solved any of {problems}."
+    level = [agent.name for agent in agents if _standing(agent) == _standing(best)]
+    if len(level) > 1:
+        return f"{', '.join(level)} are level: each solved {_percent(best.asr)} of {problems}."
+    if len(agents) == 1:
+        return f"{best.name} solved {_percent(best.asr)} of {problems}."
+    return f"{best.name} won: it solved {_percent(best.asr)} of {problems}. {_why(*agents[:2])}"
+
+
+def _standing(agent: AgentReport) -> tuple[float | None, float | None]:
+    return agent.asr, agent.asr_upstream
+
+
+def _why(best: AgentReport, second: AgentReport) -> str:
+    """What sets the winner apart from the next: the bucket and the axis with the largest gap."""
+    if best.asr == second.asr:
+        return f"{second.name} solved as many; the upstream rule tells them apart."
+    buckets = _largest_gap(
+        {f"{b.value} problems": report.asr for b, report in best.by_bucket.items()},
+        {f"{b.value} problems": report.asr for b, report in second.by_bucket.items()},
+    )
+    axes = _largest_gap(
+        {f"{_AXIS_TITLES[a]} constraints": best.by_axis.get(a) for a in _AXIS_TITLES},
+        {f"{_AXIS_TITLES[a]} constraints": second.by_axis.get(a) for a in _AXIS_TITLES},
+    )
+    return f"Next is {second.name}; it lost most {' and '.join(filter(None, (buckets, axes)))}."
+
+
+def _largest_gap(best: dict[str, float | None], second: dict[str, float | None]) -> str:
+    gaps = [
+        (ours - theirs, f"on {what} ({_percent(theirs)} against {_percent(ours)})")
+        for what, ours in best.items()
+        if ours is not None and (theirs := second.get(what)) is not None and ours > theirs
+    ]
+    return max(gaps)[1] if gaps else ""
 
 
 def _standings(agents: Sequence[AgentReport]) -> Table:
     buckets = [bucket for bucket in Bucket if bucket in agents[0].by_bucket]
-    table = Table(title="Success rates (ASR, strict)", title_justify="left", pad_edge=False)
+    table = _table()
     table.add_column("#", justify="right")
     table.add_column("agent", overflow="fold")
     for heading in ("ASR", "upstream", *(b.value for b in buckets), "axis A", "time"):
         table.add_column(heading, justify="right")
-    table.add_column("failed by", overflow="fold")
+    table.add_column("failures", overflow="fold")
     for rank, agent in enumerate(agents, 1):
         table.add_row(
             str(rank) if agent.asr is not None else "-",
@@ -50,19 +108,19 @@ def _standings(agents: Sequence[AgentReport]) -> Table:
     return table
 
 
-def _axes(agents: Sequence[AgentReport]) -> Table:
-    stated = [axis for axis in _AXIS_TITLES if any(axis in agent.by_axis for agent in agents)]
-    table = Table(
-        title="Constraints met, by axis",
-        title_justify="left",
-        pad_edge=False,
-    )
+def _axes(agents: Sequence[AgentReport], stated: Sequence[str]) -> Table:
+    table = _table()
     table.add_column("agent", overflow="fold")
     for axis in stated:
         table.add_column(_AXIS_TITLES[axis], justify="right")
     for agent in agents:
         table.add_row(plain(agent.name, 40), *(_rate(agent.by_axis.get(a)) for a in stated))
     return table
+
+
+def _table() -> Table:
+    """Without vertical rules: ten columns stand side by side in 80 characters."""
+    return Table(box=box.SIMPLE_HEAD, padding=0, show_edge=False, pad_edge=False)
 
 
 def duration(seconds: float) -> str:
@@ -76,7 +134,11 @@ def duration(seconds: float) -> str:
 
 
 def _rate(rate: float | None) -> str:
-    return "incomplete" if rate is None else f"{100 * rate:.1f} %"
+    return "open" if rate is None else f"{100 * rate:.1f}"
+
+
+def _percent(rate: float) -> str:
+    return f"{100 * rate:.1f} %"
 
 
 def _failures(agent: AgentReport) -> str:
@@ -84,4 +146,4 @@ def _failures(agent: AgentReport) -> str:
     unexplained = agent.open - agent.failures[Fault.VALIDATOR] - agent.failures[Fault.PLATFORM]
     if unexplained > 0:
         parts.append(f"not run {unexplained}")
-    return ", ".join(parts) or "nobody"
+    return ", ".join(parts) or "none"

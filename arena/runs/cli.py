@@ -11,7 +11,7 @@ from typing import Annotated, cast
 import structlog
 import typer
 
-from arena.exceptions import ArenaError
+from arena.exceptions import ArenaError, Fault
 from arena.problems.suite import check_against, load_suite
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from arena.runs.agent import AgentFile, read_agents
@@ -20,12 +20,14 @@ from arena.runs.execution import World
 from arena.runs.opening import SandboxKind, WorldOptions, open_world
 from arena.runs.record import EncodedRecord, RunRecord
 from arena.settings import load_settings
-from sandbox.terminal import console, one_line_errors, plain, write_json
+from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Json, JsonObject, Problem
 
 _LOG_LINES = 40
 
-app = typer.Typer(help="Try an agent locally.", no_args_is_help=True)
+app = typer.Typer(
+    help="Try an agent locally.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
+)
 
 
 @app.callback()
@@ -56,8 +58,7 @@ def run(
     title_model: Annotated[
         str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
     ] = DEFAULT_MODEL,
-    json: Annotated[Path | None, typer.Option(help="Write the results; - is stdout.")] = None,
-    debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
+    json: JsonFile = None,
 ) -> None:
     """Run your agent on a suite, in the sandbox that validators use; one line a problem.
 
@@ -65,23 +66,29 @@ def run(
 
     Example: arena agent run my_agent.py --suite product.jsonl --catalog documents.jsonl.gz
     """
-    with one_line_errors(debug=debug):
-        structlog.configure(
-            wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
-            logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    structlog.configure(
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+    if trace and str(json) == "-":
+        raise ArenaError(
+            "--trace and --json - would both write to standard output",
+            code="arena.two_outputs",
+            fault=Fault.CALLER,
+            remedy="give --json a file",
         )
-        shipped = (ctx.obj or {}).get("shipped_agents", {})
-        (file,) = read_agents([agent], shipped)
-        wanted = [trace] if trace and not problem else list(problem or ())
-        problems = choose(load_suite(suite).problems, wanted, limit)
-        options = WorldOptions(catalog, model_url, model, sandbox, title, title_model)
-        try:
-            records = asyncio.run(_run_all(options, file, problems, show_log=log, debug=debug))
-        except KeyboardInterrupt:
-            raise typer.Exit(130) from None
-        _print_trace(records, trace)
-        write_json([_result(record) for record in records], json)
-        _check_closed(records)
+    shipped = (ctx.obj or {}).get("shipped_agents", {})
+    (file,) = read_agents([agent], shipped)
+    wanted = [trace] if trace and not problem else list(problem or ())
+    problems = choose(load_suite(suite).problems, wanted, limit)
+    options = WorldOptions(catalog, model_url, model, sandbox, title, title_model)
+    try:
+        records = asyncio.run(_run_all(options, file, problems, show_log=log))
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+    _print_trace(records, trace)
+    write_json([_result(record) for record in records], json)
+    _check_closed(records)
 
 
 def choose(problems: tuple[Problem, ...], ids: list[str], limit: int | None) -> tuple[Problem, ...]:
@@ -106,7 +113,6 @@ async def _run_all(
     problems: tuple[Problem, ...],
     *,
     show_log: bool,
-    debug: bool,
 ) -> list[RunRecord]:
     settings = load_settings()
     policy = RetryPolicy(settings.attempts, settings.retry_seconds)
@@ -136,7 +142,9 @@ def line_of(record: RunRecord) -> str:
     reason = ""
     if record.failure is not None:
         whose = "" if record.closed else f" ({record.failure.fault.value}'s fault, not counted)"
-        reason = f"{record.failure.code}{whose}: {record.failure.message}"
+        # An exception's last line names it; the log below has the whole of it.
+        last = (record.failure.message.strip().splitlines() or [""])[-1]
+        reason = f"{record.failure.code}{whose}: {last}"
     elif record.outcome is not None and record.outcome["reason"]:
         reason = str(record.outcome["reason"])
     axis = f"axis {record.axis['axis']}" if record.axis else ""

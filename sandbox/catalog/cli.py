@@ -13,18 +13,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from sandbox.exceptions import CatalogError
-from sandbox.terminal import console, one_line_errors, plain, write_json
+from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Json, Product
 
 app = typer.Typer(
     help="Build, generate and search product catalogues.",
     no_args_is_help=True,
     rich_markup_mode=None,
+    add_completion=False,
 )
-
-JsonFile = Annotated[
-    Path | None, typer.Option("--json", help="Write the result as JSON; - is standard output.")
-]
 
 SHOWN_COMPLAINTS = 10
 """Skipped lines that are shown one by one; all of them are counted."""
@@ -40,7 +37,7 @@ def build(
 ) -> None:
     """Build an index of catalogue files.
 
-    arena catalog build documents.jsonl.gz --out var/catalog
+    Example: arena catalog build documents.jsonl.gz --out var/catalog
     """
     from sandbox.catalog.builder import Engine, build_index
 
@@ -51,36 +48,35 @@ def build(
         if skipped.total() <= SHOWN_COMPLAINTS:
             console.print(f"[yellow]skipped[/] {plain(error.code)}: {plain(error.message)}")
 
-    with one_line_errors():
-        if engine not in list(Engine):
-            raise CatalogError(f"no engine {engine!r}", remedy="native or lucene")
-        size = sum(file.stat().st_size for file in files if file.is_file())
-        with _progress("indexing", size) as advance:
-            manifest = build_index(
-                files,
-                out,
-                on_bad=complain if skip_bad else None,
-                on_read=advance,
-                engine=Engine(engine),
-            )
-        console.print(
-            f"{manifest.documents:,} products of {manifest.shops:,} shops, "
-            f"{manifest.terms:,} terms → {plain(str(out))}\ncontent {manifest.content_hash}"
+    if engine not in list(Engine):
+        raise CatalogError(f"no engine {engine!r}", remedy="native or lucene")
+    size = sum(file.stat().st_size for file in files if file.is_file())
+    with _progress("indexing", size) as advance:
+        manifest = build_index(
+            files,
+            out,
+            on_bad=complain if skip_bad else None,
+            on_read=advance,
+            engine=Engine(engine),
         )
-        for code, count in sorted(skipped.items()):
-            console.print(f"[yellow]skipped[/] {count:,} × {plain(code)}")
-        write_json(
-            {
-                "out": str(out),
-                "products": manifest.documents,
-                "shops": manifest.shops,
-                "terms": manifest.terms,
-                "engine": manifest.engine,
-                "content_hash": manifest.content_hash,
-                "skipped": dict[str, Json](skipped),
-            },
-            json,
-        )
+    console.print(
+        f"{manifest.documents:,} products of {manifest.shops:,} shops, "
+        f"{manifest.terms:,} terms → {plain(str(out))}\ncontent {manifest.content_hash}"
+    )
+    for code, count in sorted(skipped.items()):
+        console.print(f"[yellow]skipped[/] {count:,} × {plain(code)}")
+    write_json(
+        {
+            "out": str(out),
+            "products": manifest.documents,
+            "shops": manifest.shops,
+            "terms": manifest.terms,
+            "engine": manifest.engine,
+            "content_hash": manifest.content_hash,
+            "skipped": dict[str, Json](skipped),
+        },
+        json,
+    )
 
 
 @app.command()
@@ -92,15 +88,14 @@ def generate(
 ) -> None:
     """Generate an offline world of products.
 
-    arena catalog generate --products 20000 --seed 7 --out world.jsonl.gz
+    Example: arena catalog generate --products 20000 --seed 7 --out world.jsonl.gz
     """
     from sandbox.catalog.generate import write_world
 
-    with one_line_errors():
-        with _progress("generating", products) as advance:
-            digest = write_world(products, seed, out, on_product=advance)
-        console.print(f"{products:,} products → {plain(str(out))}")
-        write_json({"out": str(out), "products": products, "seed": seed, "sha256": digest}, json)
+    with _progress("generating", products) as advance:
+        digest = write_world(products, seed, out, on_product=advance)
+    console.print(f"{products:,} products → {plain(str(out))}")
+    write_json({"out": str(out), "products": products, "seed": seed, "sha256": digest}, json)
 
 
 @app.command()
@@ -118,18 +113,15 @@ def search(
 ) -> None:
     """Search an index as the agents' find_product does.
 
-    arena catalog search var/catalog "blue cotton shirt" --price 100-300 --service COD
+    Example: arena catalog search var/catalog "blue cotton shirt" --price 100-300 --service COD
     """
     from sandbox.catalog.opening import open_catalog
 
-    with one_line_errors():
-        catalog = open_catalog(index)
-        services = [s.strip() for s in (service or "").split(",") if s.strip()]
-        found = catalog.find(
-            query, page=page, shop_id=shop, price=price, sort=sort, service=services
-        )
-        _show(found)
-        write_json([_row(product) for product in found], json)
+    catalog = open_catalog(index)
+    services = [s.strip() for s in (service or "").split(",") if s.strip()]
+    found = catalog.find(query, page=page, shop_id=shop, price=price, sort=sort, service=services)
+    _show(found)
+    write_json([_row(product) for product in found], json)
 
 
 def _show(products: list[Product]) -> None:

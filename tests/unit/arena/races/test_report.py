@@ -8,7 +8,7 @@ from rich.console import Console
 
 from arena.races.report import report
 from arena.races.schedule import Board
-from arena.races.show import duration, tables
+from arena.races.show import duration, tables, verdict
 from arena.runs.record import RunRecord, RunSummary
 from scoring.exceptions import Fault
 from scoring.types import Bucket
@@ -72,7 +72,7 @@ def test_agents_rank_by_rate_and_incomplete_ones_last() -> None:
     assert [a.name for a in report(board, BUCKETS)] == ["high", "low", "incomplete"]
 
 
-def test_the_table_shows_names_as_text_and_says_incomplete() -> None:
+def test_the_table_shows_names_as_text_and_says_what_is_open() -> None:
     board = _board(
         *_agent("[red]evil[/]", True, True, True, True),
         *_agent("other", True),
@@ -82,9 +82,36 @@ def test_the_table_shows_names_as_text_and_says_incomplete() -> None:
     console.print(tables(report(board, BUCKETS)))
     text = console.export_text()
     assert "[red]evil[/]" in text
-    assert "100.0 %" in text
-    assert "incomplete" in text
+    assert "100.0" in text
+    assert "open" in text
     assert "validator 1, not run 2" in text
+
+
+def test_the_tables_fit_a_terminal_of_80_columns() -> None:
+    names = ["ventriloquist", "pipeline", "react"]
+    board = _board(*(record for name in names for record in _agent(name, True, True, True, False)))
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(tables(report(board, BUCKETS)))
+    lines = console.export_text().splitlines()
+    for name in names:
+        assert sum(name in line for line in lines) == 2, lines
+
+
+def test_it_says_who_won_and_over_whom() -> None:
+    board = _board(*_agent("best", True, True, True, False), *_agent("next", True))
+    assert "no winner yet: next has 3 of 4 problems open" in verdict(report(board, BUCKETS))
+    board = _board(
+        *_agent("best", True, True, True, False), *_agent("next", True, False, False, False)
+    )
+    assert verdict(report(board, BUCKETS)).startswith("best won: it solved 75.0 % of 4 problems.")
+    assert "Next is next; it lost most on" in verdict(report(board, BUCKETS))
+
+
+def test_it_names_no_winner_where_there_is_none() -> None:
+    level = _board(*_agent("a", True, True, False, False), *_agent("b", True, True, False, False))
+    assert verdict(report(level, BUCKETS)) == "a, b are level: each solved 50.0 % of 4 problems."
+    nobody = _board(*_agent("a", *[False] * 4), *_agent("b", *[False] * 4))
+    assert verdict(report(nobody, BUCKETS)) == "Nobody solved any of 4 problems."
 
 
 def test_durations_are_for_people() -> None:

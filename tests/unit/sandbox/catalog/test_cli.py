@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from sandbox.catalog.cli import app
+from neurons.cli import app
 from sandbox.catalog.lucene import missing
 from tests.unit.sandbox.catalog.corpora import line, lines_file
 
 
 def run(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+    return CliRunner().invoke(app, ["catalog", *(str(arg) for arg in args)])
 
 
 def output(result: Result) -> Any:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from sandbox.catalog.interface import Catalog
+from sandbox.exceptions import ToolError
 from sandbox.tools.arguments import Arguments, as_object, read_json_text
 from sandbox.tools.search import attributes_json
 from scoring.types import Json, JsonObject, Product
 
 SUMMARY_ATTRIBUTES = 10
+MAX_REQUIREMENTS = 500
+"""In one call; real ones have a handful. Each is searched for in the whole description."""
+
 _BETWEEN_VALUES = " ||| "
 """Stands between joined values, so that no match runs from one value into the next
 without naming it; observable in the upstream tool, hence the same here."""
@@ -32,6 +36,8 @@ def check_product_match(arguments: Arguments, catalog: Catalog) -> Json:
         wanted = None
     if wanted is None:
         return {"matched": False, "error": "Invalid requirements JSON"}
+    if len(wanted) > MAX_REQUIREMENTS:
+        raise ToolError(f"{arguments.tool}: more than {MAX_REQUIREMENTS} requirements in one call")
     product = catalog.product(product_id)
     if product is None:
         return {

@@ -166,6 +166,11 @@ def test_prices_that_are_no_numbers_are_said_to_be_wrong(prices: str) -> None:
         ("view_product_information", {"product_ids": "1," * (MAX_IDS + 1)}, "more than 50"),
         ("check_product_match", {"requirements": "{}"}, "product_id is missing"),
         ("check_product_match", {"product_id": "1", "requirements": " " * 70_000}, "longer"),
+        (
+            "check_product_match",
+            {"product_id": "1", "requirements": {str(i): "a" for i in range(501)}},
+            "more than 500",
+        ),
         ("find_products_in_same_shop", {"product_queries": ["mug"]}, "object with q"),
         ("find_products_in_same_shop", {"product_queries": [{"q": {}}]}, "q must be text"),
         ("find_products_in_same_shop", {"product_queries": [{}] * (MAX_SPECS + 1)}, "more than"),

@@ -296,7 +296,12 @@ async def test_no_network_but_the_loopback_and_no_family_that_ignores_namespaces
         door,
         """
         import socket
-        say["interfaces"] = [name for _, name in socket.if_nameindex()]
+        say["interfaces"] = []
+        for number in range(1, 1000):
+            try:
+                say["interfaces"].append(socket.if_indextoname(number))
+            except OSError:
+                pass
         say["opened"], say["connected"] = [], []
         for family in range(1, 46):
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):

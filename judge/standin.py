@@ -60,6 +60,8 @@ class _Shown:
 
     start: int
     text: str
+    cut: bool = False
+    """Whether there is more of it that is not shown."""
 
 
 def judge(conversation: Conversation) -> Speech:
@@ -123,7 +125,7 @@ def _steps(facts: JsonObject) -> Iterator[tuple[int, str, JsonObject]]:
 
 def _quotes(facts: JsonObject, shown: Shown, gate: Gate) -> Iterator[JsonObject]:
     """Quotes around the spans that bear out `gate`, each once."""
-    seen: set[tuple[int, str]] = set()
+    seen: set[tuple[int, Json]] = set()
     for event, field, step in _steps(facts):
         spans = step.get(_SPANS[gate])
         for span in spans if isinstance(spans, list) else []:
@@ -132,9 +134,9 @@ def _quotes(facts: JsonObject, shown: Shown, gate: Gate) -> Iterator[JsonObject]
             start, end = span.get("start"), span.get("end")
             if isinstance(start, int) and isinstance(end, int):
                 quote = _around(shown.get((event, field), []), start, end)
-                if quote is not None and (event, quote) not in seen:
-                    seen.add((event, quote))
-                    yield {"event": event, "field": field, "quote": quote}
+                if quote is not None and (event, quote["quote"]) not in seen:
+                    seen.add((event, quote["quote"]))
+                    yield {"event": event, "field": field, **quote}
 
 
 def _references(facts: JsonObject, shown: Shown) -> Iterator[JsonObject]:
@@ -147,13 +149,17 @@ def _references(facts: JsonObject, shown: Shown) -> Iterator[JsonObject]:
         for at in [*places, 0]:
             quote = _around(pieces, at, at + 1)
             if quote is not None:
-                yield {"event": event, "field": field, "quote": quote}
+                yield {"event": event, "field": field, **quote}
                 break
 
 
-def _around(pieces: list[_Shown], start: int, end: int) -> str | None:
+def _around(pieces: list[_Shown], start: int, end: int) -> JsonObject | None:
     """The sentence of the shown text that holds the span, wider where it stands there more than
-    once; None when the span is not shown or no quote of at most `MAX_QUOTE` tells its place."""
+    once; None when the span is not shown.
+
+    Where no quote of at most `MAX_QUOTE` tells its place, and in a cut text, of which nobody is
+    shown whether it repeats the quote, the offset stands beside it.
+    """
     for piece in pieces:
         text, at = piece.text, start - piece.start
         if not 0 <= at < len(text):
@@ -166,7 +172,11 @@ def _around(pieces: list[_Shown], start: int, end: int) -> str | None:
         for a, b in ((begin, close), (floor, stop), (at, at + MAX_QUOTE)):
             quote = text[a:b].strip()
             if len(quote) >= MIN_QUOTE and sum(p.text.count(quote) for p in pieces) == 1:
-                return quote
+                place = piece.start + text.index(quote)
+                return {"quote": quote, "start": place} if piece.cut else {"quote": quote}
+        quote = text[begin:close].strip()
+        if len(quote) >= MIN_QUOTE:
+            return {"quote": quote, "start": piece.start + text.index(quote, begin)}
     return None
 
 
@@ -181,8 +191,8 @@ def _thinking(text: str, mark: str) -> Shown:
     for match in opening.finditer(text):
         end = text.find(closing, match.end() - 1)
         body = text[match.end() : end if end >= 0 else len(text)]
-        start = int(match[3] or 0)
-        shown.setdefault((int(match[1]), match[2]), []).append(_Shown(start, body))
+        piece = _Shown(int(match[3] or 0), body, cut=match[3] is not None)
+        shown.setdefault((int(match[1]), match[2]), []).append(piece)
     return shown
 
 

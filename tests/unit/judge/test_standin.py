@@ -102,10 +102,21 @@ def test_without_a_rendering_there_is_no_verdict() -> None:
             read_answer(said([{"role": "user", "content": text}]))
 
 
-def test_a_thought_that_repeats_itself_is_quoted_where_it_can_be_told_apart() -> None:
-    trace = shopping(f"{NAMING} {NAMING} At last I am sure.").trace
+@pytest.mark.parametrize("times", [2, 60])
+@pytest.mark.parametrize("thought", [VAGUE, NAMING, REASONED])
+def test_a_thought_that_repeats_itself_can_be_judged(thought: str, times: int) -> None:
+    trace = shopping(f"{thought} " * times).trace
     answer = verdict_on(trace)
+    assert answer.gate is read_facts(trace, QUERY).gate
+    assert CitationChecker(trace).check(answer.citations, answer.gate).holds
+
+
+def test_a_quote_from_a_cut_text_says_where_it_stands() -> None:
+    sentences = [f"The results show 48210357 at 389 pesos. It is number {i}." for i in range(999)]
+    trace = shopping(" ".join([*sentences, *sentences])).trace
+    answer = verdict_on(trace, 5_000)
     assert answer.gate is Gate.COMPARISON
+    assert all(c.start is not None for c in answer.citations)
     assert CitationChecker(trace).check(answer.citations, answer.gate).holds
 
 

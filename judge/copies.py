@@ -15,8 +15,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-from judge.thinking import Thinking, ThoughtKind
+from judge.comparing import sentences
+from judge.thinking import Thinking, ThoughtKind, compact
 from sandbox.provenance.tags import message_text, read_blocks
 from sandbox.trace import LlmEvent, Trace
 
@@ -35,6 +37,11 @@ _LOOKALIKES = str.maketrans(
     "аеорсухіјѕԁԛԝһкмнтвгпαονρτυικχγη",
     "aeopcyxijsdqwhkmhtbrnaovptuikxyn",
 )
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9 ,.;:()-]{34,}[A-Za-z0-9)]", re.ASCII)
+"""A stretch that JSON writes as it is, long enough to be nobody's chance."""
+MAX_SENTENCES = 500
+"""Sentences of one trace that are looked for so."""
 
 Token = tuple[str, int, int]
 
@@ -74,6 +81,7 @@ class CopyDetector:
         self._words = {(t.event, t.choice): normal_words(t.text) for t in thoughts}
         self._order = {event.seq: i for i, event in enumerate(trace.llm())}
         self._by_model: dict[int, int] = {}
+        self._looked = 0
         self._by_harness: dict[int, int] = {}
         for thought in thoughts:
             order = self._order[thought.event]
@@ -97,7 +105,41 @@ class CopyDetector:
             is_prose = said >= PROSE or (last - first >= LONG and said >= LONG_PROSE)
             if is_prose or any(a <= start < b for a, b in echoes):
                 found.append(Copy(start, end, not is_prose))
-        return found
+        found += self._from_false_results(thinking)
+        return sorted(found, key=lambda copy: (copy.start, copy.end))
+
+    def _from_false_results(self, thinking: Thinking) -> Iterator[Copy]:
+        """Sentences that stand in a message posing as a tool's answer, and in no tool's answer.
+
+        Looked for as they are written: all results word by word would take too long.
+        """
+        posing = self._posing(thinking)
+        if not posing:
+            return
+        for start, end in sentences(thinking.text):
+            self._looked += 1
+            if self._looked > MAX_SENTENCES:
+                return
+            telling = _PLAIN.search(thinking.text, start, end)
+            if telling is None or not any(telling[0] in text for text in posing):
+                continue
+            if not any(telling[0] in result for result in self._results):
+                yield Copy(start, end, echo=False)
+
+    def _posing(self, thinking: Thinking) -> list[str]:
+        event = next(e for e in self._trace.llm() if e.seq == thinking.event)
+        texts = []
+        for index in dict.fromkeys(event.prompt):
+            if 0 <= index < len(self._trace.messages):
+                message = self._trace.messages[index]
+                text = message_text(message.get("content"))
+                if message.get("role") in ("tool", "function") or "<obs>" in text:
+                    texts.append(text)
+        return texts
+
+    @cached_property
+    def _results(self) -> list[str]:
+        return [compact(event.result) for event in self._trace.tools()]
 
     def _is_planted(self, run: int, order: int) -> bool:
         """Whether a run of words stood in a prompt before any model had written it."""

@@ -201,7 +201,7 @@ class _Reader:
     ) -> StepFacts:
         thought = ThoughtText(thinking.text)
         copies = self._copies.copies(thinking, self._shown.title_words)
-        masked = [(c.start, c.end) for c in copies]
+        masked = _disjoint([(c.start, c.end) for c in copies])
         found = find_mentions(thought, self._shown, self._query, lambda p: self._seen(p, prompt))
         mentions = _outside(found, masked)
         unknown = unknown_ids(thinking.text, lambda n: self._seen(n, prompt))

@@ -14,7 +14,6 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from judge.facts import Facts
 from judge.neutral import neutral
@@ -29,7 +28,11 @@ EVENT_TOKENS = 25
 PIECE_TOKENS = 70
 """What the lines around a cut text cost."""
 MIN_CHARS = 160
-"""A text is not cut below this."""
+"""A text is not cut below this at the first guess."""
+LEAST_CHARS = 40
+"""Nor below this at all."""
+TIGHTER = 6
+"""Layouts tried, each with two thirds of the one before; foreign scripts take more tokens."""
 WEIGHTS = {"think": 6.0, "arguments": 2.0, "result": 2.0, "prompt": 1.0, "narration": 0.5}
 """How the budget is shared: thinking is what is judged."""
 MAX_CODE_TEXTS = 12
@@ -105,25 +108,59 @@ def render(
         for n in facts.narrations
         if not n.recorded
     ][:MAX_CODE_TEXTS]
-    every = [query_piece, *(p for ps in pieces.values() for p in ps), *told]
-    stated = _stated_facts(facts, max_tokens)
-    frames = PIECE_TOKENS * len(every) + EVENT_TOKENS * len(shown)
-    chars = (max_tokens - frames) * 3 - len(stated)
-    _share(every, max(chars, MIN_CHARS * len(every)))
-    mark = _mark(every)
-    lines = [_head(trace, facts, mark), f"FACTS {stated}"]
-    lines += _framed(query_piece, mark)
-    for item in _in_order(trace, shown, dropped):
-        if isinstance(item, str):
-            lines.append(item)
-            continue
-        lines.append(_event_line(item))
-        for piece in pieces[item.seq]:
-            lines += _framed(piece, mark)
-    lines += _told(facts, told, mark)
-    text = "\n".join(lines)
+    page = _Page(trace, facts, shown, dropped, pieces, query_piece, told, max_tokens)
+    chars = page.room()
+    for _ in range(TIGHTER):
+        text, mark = page.laid_out(chars)
+        if estimate_tokens(text) <= max_tokens:
+            break
+        chars = chars * 2 // 3
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
     return Rendering(text, mark, digest, len(dropped))
+
+
+class _Page:
+    """What is to be shown, laid out again until it fits."""
+
+    def __init__(
+        self,
+        trace: Trace,
+        facts: Facts,
+        shown: Sequence[Event],
+        dropped: dict[int, Event],
+        pieces: dict[int, list[_Piece]],
+        query: _Piece,
+        told: Sequence[_Piece],
+        max_tokens: int,
+    ) -> None:
+        self._trace, self._facts = trace, facts
+        self._shown, self._dropped = shown, dropped
+        self._pieces, self._query, self._told = pieces, query, told
+        self._every = [query, *(p for ps in pieces.values() for p in ps), *told]
+        self._stated = _stated_facts(facts, max_tokens)
+        self._max_tokens = max_tokens
+
+    def room(self) -> int:
+        """Characters for foreign text, at the first guess."""
+        frames = PIECE_TOKENS * len(self._every) + EVENT_TOKENS * len(self._shown)
+        chars = (self._max_tokens - frames) * 3 - len(self._stated)
+        return max(chars, MIN_CHARS * len(self._every))
+
+    def laid_out(self, chars: int) -> tuple[str, str]:
+        """The text with `chars` characters of foreign text, and its mark."""
+        _share(self._every, chars)
+        mark = _mark(self._every)
+        lines = [_head(self._trace, self._facts, mark), f"FACTS {self._stated}"]
+        lines += _framed(self._query, mark)
+        for item in _in_order(self._trace, self._shown, self._dropped):
+            if isinstance(item, str):
+                lines.append(item)
+                continue
+            lines.append(_event_line(item))
+            for piece in self._pieces[item.seq]:
+                lines += _framed(piece, mark)
+        lines += _told(self._facts, self._told, mark)
+        return "\n".join(lines), mark
 
 
 def read_framed_facts(text: str) -> JsonObject | None:
@@ -321,12 +358,12 @@ def _share(pieces: Sequence[_Piece], chars: int) -> None:
     weight = sum(p.weight for p in open_)
     for piece in open_:
         cost = _cost(piece.raw)
-        allowed = max(MIN_CHARS, chars * piece.weight / weight) if weight else MIN_CHARS
+        allowed = chars * piece.weight / weight if weight else 0.0
         if cost <= allowed:
             piece.share = len(piece.raw)
             chars -= cost
         else:
-            piece.share = max(MIN_CHARS // 4, int(len(piece.raw) * allowed / cost))
+            piece.share = max(LEAST_CHARS, int(len(piece.raw) * allowed / cost))
             chars -= int(allowed)
         chars = max(chars, 0)
         weight -= piece.weight
@@ -348,11 +385,3 @@ def _mark(pieces: Sequence[_Piece]) -> str:
         if not any(mark in text for text in texts):
             return mark
         digest.update(b"again")
-
-
-def rendering_json(rendering: Rendering) -> JsonObject:
-    """For `--json`: what a judge was shown."""
-    return cast(
-        "JsonObject",
-        {"text": rendering.text, "mark": rendering.mark, "content_hash": rendering.content_hash},
-    )

@@ -187,7 +187,10 @@ def _texts(event: LlmEvent) -> Iterator[str]:
         message = choice.get("message") if isinstance(choice, dict) else None
         if isinstance(message, dict):
             for name in ("reasoning_content", "reasoning", "content"):
-                yield message_text(message.get(name))
+                text = message_text(message.get(name))
+                yield text
+                if "<" in text:
+                    yield from (block.body for block in read_blocks(text))
 
 
 def _dialogue_thoughts(step: Any) -> Iterator[str]:

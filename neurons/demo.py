@@ -40,15 +40,18 @@ LIMITS = SandboxLimits(wall_s=60, memory_bytes=512 << 20, pids=64)
 
 LESSONS = """
 What to see in it
-  ASR counts strict successes: one recommendation, every constraint met, then terminate.
-  axis A is the share of runs in which the model itself made the calls: only those are
-  trained on. The ventriloquist's calls do stand in completions, but it dictated them.
-  The spy found nothing: a sandbox holds no reward, and the gateway is all it reaches.
-  The glutton failed by its own fault, and nobody beside it noticed.
+  ASR counts strict successes: one recommendation, every constraint met, then
+  terminate. axis A is the share of runs in which the model itself made the
+  calls: only those are trained on. The ventriloquist's calls do stand in
+  completions, but it dictated them. The spy found nothing: a sandbox holds no
+  reward, and the gateway is all it reaches. The glutton failed by its own
+  fault, and nobody beside it noticed.
 
-Go on
-  arena race run my_agent.py react --suite {suite} --catalog {world}
-  arena agent run my_agent.py --suite {suite} --catalog {world}
+Go on (my_agent.py is a file of yours: docs/miners.md)
+  arena race run my_agent.py react \\
+    --suite {suite} --catalog {world}
+  arena agent run my_agent.py \\
+    --suite {suite} --catalog {world}
 """
 
 

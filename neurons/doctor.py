@@ -13,6 +13,7 @@ import typer
 from rich.table import Table
 
 from arena.db.engine import open_database
+from arena.runs.opening import http_address
 from arena.settings import ArenaSettings, load_settings
 from sandbox.exceptions import ArenaError, IsolationError
 from sandbox.isolation import checks as isolation_checks
@@ -71,7 +72,7 @@ async def check_model_server(url: str | None) -> Check:
         detail = f"listed: {table}" if table else "none given: the stand-in models will answer"
         return Check("model server", True, detail)
     try:
-        routes = await discover(address, api_key=settings.model_key)
+        routes = await discover(http_address(address), api_key=settings.model_key)
     except ArenaError as error:
         return Check("model server", False, f"{address}: {error.message}", error.remedy)
     shown = ", ".join(route.model for route in routes[:5]) + (" …" if len(routes) > 5 else "")

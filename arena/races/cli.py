@@ -106,12 +106,11 @@ def show(result: RaceResult, people: Console) -> None:
     """Print the tables and what to know of them."""
     people.print()
     people.print(tables(result.agents))
-    people.print(plain(verdict(result.agents), 1000), soft_wrap=True)
+    people.print(plain(verdict(result.agents), 1000))
     standin = result.model_server == STANDIN
     asked = f"the rule-based stand-in {result.model}" if standin else result.model
     people.print(
-        f"models: {plain(asked)}; scoring: {plain(result.scoring)}; took {duration(result.wall_s)}",
-        soft_wrap=True,
+        f"models: {plain(asked)}; scoring: {plain(result.scoring)}; took {duration(result.wall_s)}"
     )
     people.print(f"results: {plain(str(result.out))}", soft_wrap=True)
 

@@ -67,6 +67,8 @@ def open_directory(path: Path, inputs: RaceInputs, *, race_id: str | None = None
     Raises OtherInputsError naming what differs, and RaceError when the directory holds
     something else or another process races in it.
     """
+    if path.exists() and not path.is_dir():
+        raise RaceError(f"{path} is a file", remedy="give --out a directory")
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = _lock(path)

@@ -105,7 +105,7 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
     started = time.monotonic()
 
     def tell(line: str) -> None:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line, markup=False, soft_wrap=not console.is_terminal)
 
     async with AsyncExitStack() as stack:
         agents = read_agents(options.agents, options.shipped)

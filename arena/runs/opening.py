@@ -113,6 +113,16 @@ def choose_model(asked: str | None, routes: tuple[ModelRoute, ...]) -> str:
     return asked
 
 
+def http_address(url: str) -> str:
+    """`url` of a model server. Raises SettingsError, without showing it, when it is none."""
+    if not url.startswith(("http://", "https://")):
+        raise SettingsError(
+            "the model server's address is no http address",
+            remedy="it looks like http://127.0.0.1:8000/v1",
+        )
+    return url
+
+
 async def _routes(
     stack: AsyncExitStack, options: WorldOptions
 ) -> tuple[tuple[ModelRoute, ...], str]:
@@ -120,7 +130,7 @@ async def _routes(
     settings = ModelSettings()
     url = options.model_url or settings.model_url
     if url is not None:
-        routes = await discover(url, api_key=settings.model_key)
+        routes = await discover(http_address(url), api_key=settings.model_key)
         return routes, server_name(url, Wire.OPENAI)
     table = settings.routes()
     if table:

@@ -117,3 +117,11 @@ def test_a_problem_in_two_suites_is_refused() -> None:
     suite = Suite("one", (builders.problem(1),))
     with pytest.raises(RaceError, match="p1 of two also stands in one"):
         draw([suite, replace(suite, name="two")], None)
+
+
+def test_a_file_is_no_directory_to_race_in(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("precious")
+    with pytest.raises(RaceError, match="is a file"):
+        open_directory(file, INPUTS)
+    assert file.read_text() == "precious"

@@ -27,6 +27,7 @@ def attacks() -> Iterator[Attack]:
     """All cases of this file."""
     yield from _naming()
     yield from _long()
+    yield from _repeated()
     yield from _empty()
 
 
@@ -81,6 +82,13 @@ def _long() -> Iterator[Attack]:
     for page in range(250):
         scene.tool("find_product", listing(goods()), q="backpack", page=page)
     yield Attack("long", "tools-only", scene.trace, 0.1, [step(REASONED)])
+
+
+def _repeated() -> Iterator[Attack]:
+    """No quote of it stands once, so that no citation could hold; it is judged all the same."""
+    yield attack("repetition", "vague", f"{VAGUE} " * 60, 0.5, least=0.5)
+    yield attack("repetition", "naming", f"{NAMING} " * 60, 0.7, least=0.7)
+    yield attack("repetition", "one-word", "results " * 500, 0.5, least=0.5)
 
 
 def _empty() -> Iterator[Attack]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-import shutil
-import tempfile
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -17,6 +15,7 @@ from sandbox.exceptions import IsolationError
 from sandbox.gateway.http import HttpBounds, HttpServer
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.gateway.session import Session
+from sandbox.gateway.sockets import SocketDirectory
 from sandbox.models.client import ModelClient
 
 MAX_SOCKET_PATH = 107
@@ -26,7 +25,8 @@ MAX_SOCKET_PATH = 107
 class HttpGateway:
     """Opens sessions. Implements `Gateway`; holds a catalogue, a model client and limits.
 
-    Sockets lie in a directory of their own that only this user can enter; `socket_mode`
+    Sockets lie in a directory of their own that only this user can enter (what a killed
+    gateway left of its own is removed when the next one opens a session); `socket_mode`
     and `socket_owner` (user id, group id) decide who may connect where a sandbox is given
     the socket itself. `search_threads` bounds how many searches run at once.
     """
@@ -50,7 +50,7 @@ class HttpGateway:
         self._socket_mode = socket_mode
         self._socket_owner = socket_owner
         self._parent = socket_dir
-        self._directory: Path | None = None
+        self._directory: SocketDirectory | None = None
         self._numbers = itertools.count(1)
         self._executor = ThreadPoolExecutor(
             search_threads or min(4, os.cpu_count() or 1), thread_name_prefix="gateway-search"
@@ -86,16 +86,15 @@ class HttpGateway:
             if self._socket_owner is not None:
                 os.chown(socket, *self._socket_owner)
         except OSError as error:
-            raise IsolationError(
-                f"cannot open a gateway socket: {error.strerror or error}",
-                code="gateway.no_socket",
-            ) from error
+            raise _no_socket(error) from error
 
     def _next_socket(self) -> Path:
         if self._directory is None:
-            parent = None if self._parent is None else str(self._parent)
-            self._directory = Path(tempfile.mkdtemp(prefix="arena-", dir=parent))
-        path = self._directory / f"{next(self._numbers)}.sock"
+            try:
+                self._directory = SocketDirectory(self._parent)
+            except OSError as error:
+                raise _no_socket(error) from error
+        path = self._directory.path / f"{next(self._numbers)}.sock"
         if len(os.fsencode(path)) > MAX_SOCKET_PATH:
             raise IsolationError(
                 f"the socket path {path} is longer than {MAX_SOCKET_PATH} bytes",
@@ -108,5 +107,11 @@ class HttpGateway:
         """Remove the socket directory and end the search threads. Sessions are closed before."""
         await asyncio.to_thread(self._executor.shutdown, wait=True, cancel_futures=True)
         if self._directory is not None:
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.remove()
             self._directory = None
+
+
+def _no_socket(error: OSError) -> IsolationError:
+    return IsolationError(
+        f"cannot open a gateway socket: {error.strerror or error}", code="gateway.no_socket"
+    )

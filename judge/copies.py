@@ -133,8 +133,10 @@ class CopyDetector:
             if 0 <= index < len(self._trace.messages):
                 message = self._trace.messages[index]
                 text = message_text(message.get("content"))
-                if message.get("role") in ("tool", "function") or "<obs>" in text:
+                if message.get("role") in ("tool", "function"):
                     texts.append(text)
+                elif "<obs>" in text:  # beside which the query stands, and earlier thinking
+                    texts += [block.body for block in read_blocks(text) if block.kind == "obs"]
         return texts
 
     @cached_property

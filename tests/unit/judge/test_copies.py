@@ -73,6 +73,17 @@ def test_a_description_that_a_tool_really_showed_may_be_quoted() -> None:
     assert CopyDetector(scene.trace, thinking).copies(thinking[-1], TITLES) == []
 
 
+def test_a_history_in_one_text_poses_as_nothing_but_its_results() -> None:
+    scene = Scene()
+    asked = "a fast charging portable power bank of ten thousand units"
+    prompt: list[JsonObject] = [{"role": "user", "content": f"{asked}<obs>[]</obs>"}]
+    thought = f"Found none. {asked[:44]}: nothing."
+    scene.complete({"role": "assistant", "content": f"<think>{thought}</think>"}, prompt=prompt)
+    thinking = read_thinking(scene.trace)
+    found = CopyDetector(scene.trace, thinking).copies(thinking[0], TITLES)
+    assert all(thought[c.start : c.end] in asked for c in found)
+
+
 def test_words_keep_their_places() -> None:
     text = "Cａnvas\u200b bаg (48210357)"
     words = normal_words(text)

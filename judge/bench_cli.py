@@ -18,7 +18,7 @@ from judge.exceptions import Fault, JudgeError
 from judge.opening import STANDIN_JUDGE, open_judge
 from judge.settings import JudgeSettings
 from judge.verdict import Gate
-from sandbox.terminal import console, plain, write_json
+from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Json
 
 SHOWN = 10
@@ -30,7 +30,7 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 @app.command()
 def bench(
     file: Annotated[
-        Path, typer.Argument(help="Labelled traces; by default those that are shipped.")
+        Path, typer.Argument(help="Labelled traces.", show_default="the shipped set")
     ] = SHIPPED,
     models: Annotated[
         str | None,
@@ -39,9 +39,7 @@ def bench(
     panel: Annotated[
         int | None, typer.Option(help="Judge also by the median of so many of them.")
     ] = None,
-    json_file: Annotated[
-        Path | None, typer.Option("--json", help="Write the figures here; - is standard output.")
-    ] = None,
+    json_file: JsonFile = None,
 ) -> None:
     """Hold judges against a labelled set: agreement, confusion between gates, cost.
 

@@ -8,7 +8,6 @@ gives the same file: times, which no judge reads, are set to zero.
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -29,7 +28,7 @@ from sandbox.gateway import HttpGateway
 from sandbox.isolation import Isolation, SandboxLimits, SandboxSpec, open_isolation
 from sandbox.models import ModelClient, discover
 from sandbox.standin.process import running_standin
-from sandbox.terminal import console, one_line_errors
+from sandbox.terminal import JsonFile, console, one_line_errors, write_json
 from sandbox.trace import Trace
 from scoring.types import AgentProblem, Product
 
@@ -135,20 +134,18 @@ async def _record(
 def main(
     out: Annotated[Path, typer.Option(help="File to write.")] = SHIPPED,
     sandbox: Annotated[str | None, typer.Option(help="docker or bubblewrap.")] = None,
-    json_file: Annotated[Path | None, typer.Option("--json", help="Write the counts here.")] = None,
+    json_file: JsonFile = None,
     debug: Annotated[bool, typer.Option(help="Show tracebacks.")] = False,
 ) -> None:
     """Record the labelled set with real sandboxes and stand-in models.
 
     Example: python -m judge.bench_make --out labelled.jsonl.zst
     """
-    with one_line_errors(debug=debug):
+    with one_line_errors(debug=lambda: debug):
         made = asyncio.run(record_all(RECIPES, sandbox))
         size = write_labelled(made, out)
         console.print(f"{len(made)} traces, {size:,} bytes in {out}")
-        if json_file is not None:
-            text = json.dumps({"traces": len(made), "bytes": size})
-            typer.echo(text) if str(json_file) == "-" else json_file.write_text(text + "\n")
+        write_json({"traces": len(made), "bytes": size}, json_file)
 
 
 if __name__ == "__main__":

@@ -27,6 +27,10 @@ AGENTS = Path(__file__).parent / "agents"
 CONTENDERS: dict[str, tuple[Path, str]] = {
     "react": (AGENTS / "react.py", "the model drives: thinks, searches, compares, recommends"),
     "pipeline": (AGENTS / "pipeline.py", "code drives, the model only classifies and narrates"),
+    "narrator": (
+        AGENTS / "dishonest" / "narrator.py",
+        "decides as react does, and its thinking is made by code",
+    ),
     "first_hit": (AGENTS / "dishonest" / "first_hit.py", "takes the first search hit"),
     "hedger": (AGENTS / "dishonest" / "hedger.py", "recommends again and again"),
     "ventriloquist": (AGENTS / "dishonest" / "ventriloquist.py", "makes the model say its calls"),
@@ -40,6 +44,10 @@ LIMITS = SandboxLimits(wall_s=60, memory_bytes=512 << 20, pids=64)
 
 LESSONS = """
 What to see in it
+  The score multiplies each success by a coefficient for the reasoning, which a
+  judge reads from what the models wrote (here rules judge: the stand-in). The
+  narrator decides as react does and succeeds as often; its fine sentences are
+  written by code and count for nothing, and it loses.
   ASR counts strict successes: one recommendation, every constraint met, then
   terminate. axis A is the share of runs in which the model itself made the
   calls: only those are trained on. The ventriloquist's calls do stand in

@@ -131,4 +131,22 @@ runs = Table(
 """Attempts. `closed` is false when the host, the provider or the arena failed: such a
 problem has no outcome yet, and `success` is NULL."""
 
-APPEND_ONLY = (races, agent_sources, race_agents, race_problems, records, runs)
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.run_id"), primary_key=True),
+    Column("quality", Double, nullable=False),
+    Column("gate", Text, nullable=False),
+    Column("coefficient", Double, nullable=False),
+    Column("final_score", Double, nullable=False),
+    Column("standin", Boolean, nullable=False),
+    Column("later", Boolean, nullable=False),
+    Column("record_hash", LargeBinary, ForeignKey("records.record_hash"), nullable=False),
+    _stored_at(),
+    UniqueConstraint("record_hash"),
+)
+"""What judges said, at most one verdict a run: none is *unjudged*, and no zero. `later`
+verdicts stand in a record of their own, the others in their run's. The view `race_scores`
+sums them up by race, agent and bucket."""
+
+APPEND_ONLY = (races, agent_sources, race_agents, race_problems, records, runs, verdicts)

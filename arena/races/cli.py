@@ -15,9 +15,12 @@ from rich.console import Console
 
 from arena.exceptions import ArenaError
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
+from arena.races.inputs import judge_name
+from arena.races.later import judge_race
 from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables, verdict
 from arena.runs.opening import STANDIN, SandboxKind, WorldOptions
+from arena.runs.options import JudgeModels, JudgeOption
 from arena.settings import ArenaSettings, load_settings
 from sandbox.terminal import JsonFile, console, plain, write_json
 
@@ -50,6 +53,8 @@ def run(
     ] = None,
     model: Annotated[str | None, typer.Option(help="The model that agents are told of.")] = None,
     sandbox: Annotated[SandboxKind | None, typer.Option(help="Default: what is ready.")] = None,
+    judge: JudgeOption = None,
+    judge_model: JudgeModels = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Runs at once; default from memory and cores.")
     ] = None,
@@ -76,7 +81,16 @@ def run(
     options = RaceOptions(
         agents=agents,
         suites=suite,
-        world=WorldOptions(catalog, model_url, model, sandbox, title, title_model),
+        world=WorldOptions(
+            catalog,
+            model_url,
+            model,
+            sandbox,
+            title,
+            title_model,
+            judge=True if judge_model else judge,
+            judge_models=tuple(judge_model or ()),
+        ),
         shipped=(ctx.obj or {}).get("shipped_agents", {}),
         workers=workers,
         limit=limit,
@@ -85,14 +99,42 @@ def run(
     race_and_show(options, settings, json)
 
 
+@app.command()
+def judge(
+    out: Annotated[Path, typer.Option(help="Directory of the race.")],
+    model_url: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible server; without one, the stand-in.")
+    ] = None,
+    judge_model: JudgeModels = None,
+    json: JsonFile = None,
+) -> None:
+    """Judge the runs of a race that have no verdict, from their stored traces.
+
+    Each verdict becomes a record of its own that links to its run's. Exit code 0 means
+    that every run of every agent has an outcome and a verdict.
+
+    Example: arena race judge --out races/today
+    """
+    settings = load_settings()
+    # No catalogue is opened: the traces are there.
+    options = WorldOptions(Path(), model_url, judge=True, judge_models=tuple(judge_model or ()))
+    people = _people()
+    _finish(judge_race(out, options, settings, people), people, json)
+
+
 def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | None) -> None:
     """Run a race as a command does: to its tables, its JSON and its exit code.
 
     Raises typer.Exit when interrupted, and ArenaError when it did not do all that was asked.
     """
     people = _people()
+    _finish(run_race(options, settings, people), people, json)
+
+
+def _finish(work: Coroutine[Any, Any, RaceResult], people: Console, json: Path | None) -> None:
+    """Do the work, show what came of it, and raise for what was asked and not done."""
     try:
-        result = asyncio.run(_until_terminated(run_race(options, settings, people)))
+        result = asyncio.run(_until_terminated(work))
     except KeyboardInterrupt:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except asyncio.CancelledError:
@@ -112,7 +154,23 @@ def show(result: RaceResult, people: Console) -> None:
     people.print(
         f"models: {plain(asked)}; scoring: {plain(result.scoring)}; took {duration(result.wall_s)}"
     )
+    people.print(_said_of_judging(result))
+    for agent in result.agents:
+        if agent.judging_failed:
+            people.print(
+                f"judging {plain(agent.name, 40)} failed as infrastructure: more than half of"
+                " its calls to judge models failed",
+                soft_wrap=True,
+            )
     people.print(f"results: {plain(str(result.out))}", soft_wrap=True)
+
+
+def _said_of_judging(result: RaceResult) -> str:
+    if result.judge is None:
+        return "judge: nobody; there is no score"
+    name = plain(judge_name(result.judge))
+    who = f"the rule-based stand-in {name}" if result.standin_judge else name
+    return f"judge: {who}" + (f"; {result.unjudged} runs unjudged" if result.unjudged else "")
 
 
 def check_complete(result: RaceResult) -> None:
@@ -126,6 +184,13 @@ def check_complete(result: RaceResult) -> None:
             " by no fault of the agents; their ASR is incomplete",
             code="race.incomplete",
             remedy=again,
+        )
+    if result.judge is not None and result.unjudged:
+        raise ArenaError(
+            f"{result.unjudged} runs are unjudged, by no fault of the agents; their score is"
+            " not known yet",
+            code="race.unjudged",
+            remedy=f"arena race judge --out {result.out}",
         )
     if result.waiting:
         raise ArenaError(

@@ -1,6 +1,8 @@
 """A race's directory: what it was begun with, and its results.
 
-`race.json` is written once, whole, before the first run; the spool beside it grows. A
+`race.json` is written once, whole, before the first run, and the agents' files before it;
+it also holds the queries, which no record does and a judge has to know. So a race can be
+judged with nothing but its directory. The spool beside it grows. A
 lock that the kernel drops with its process keeps two processes out of one race.
 """
 
@@ -10,6 +12,7 @@ import fcntl
 import json
 import os
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,12 +21,15 @@ from typing import IO, cast
 from arena.exceptions import OtherInputsError, RaceError
 from arena.races.inputs import RaceInputs, differences, fingerprint
 from arena.records.store import RaceEntry
+from arena.runs.agent import AgentFile
 from arena.runs.canonical import canonical
+from arena.runs.record import AgentRef, ProblemRef
 from arena.runs.spool import FILE_NAME
-from scoring.types import JsonObject
+from scoring.types import Json, JsonObject
 
 MANIFEST = "race.json"
 LOCK = ".lock"
+SOURCES = "agents"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,10 @@ class RaceDirectory:
     race_id: str
     created_at: datetime
     inputs: JsonObject
+    agents: tuple[AgentFile, ...]
+    problems: tuple[ProblemRef, ...]
+    queries: dict[str, str]
+    """By problem id."""
     resumed: bool
     _lock: IO[bytes]
 
@@ -41,7 +51,7 @@ class RaceDirectory:
         """Let another process in."""
         self._lock.close()
 
-    def entry(self, inputs: RaceInputs) -> RaceEntry:
+    def entry(self) -> RaceEntry:
         """The race as the database stores it."""
         return RaceEntry(
             race_id=self.race_id,
@@ -49,8 +59,8 @@ class RaceDirectory:
             created_at=self.created_at,
             fingerprint=fingerprint(self.inputs),
             inputs=self.inputs,
-            agents=tuple((agent.ref, agent.source) for agent in inputs.agents),
-            problems=inputs.problem_refs(),
+            agents=tuple((agent.ref, agent.source) for agent in self.agents),
+            problems=self.problems,
         )
 
 
@@ -87,7 +97,7 @@ def _begin_or_go_on(
     now = inputs.to_json()
     manifest = path / MANIFEST
     if not manifest.exists():
-        strangers = {p.name for p in path.iterdir()} - {LOCK, MANIFEST + ".new"}
+        strangers = {p.name for p in path.iterdir()} - {LOCK, SOURCES, MANIFEST + ".new"}
         if strangers:
             raise RaceError(
                 f"{path} is no race's directory and is not empty (it has {min(strangers)})",
@@ -95,15 +105,36 @@ def _begin_or_go_on(
             )
         created = datetime.now(UTC)
         race_id = race_id or fresh_name(created)
-        _write(manifest, {"race_id": race_id, "created_at": created.isoformat(), "inputs": now})
-        return RaceDirectory(path, race_id, created, now, resumed=False, _lock=lock)
-    race_id, created, begun = _read(manifest)
-    if found := differences(begun, now):
+        _write_sources(path / SOURCES, inputs.agents)
+        problems: list[Json] = [
+            {**_fields(ref), "query": problem.query}
+            for ref, problem in zip(inputs.problem_refs(), inputs.problems, strict=True)
+        ]
+        stamp: JsonObject = {"race_id": race_id, "created_at": created.isoformat()}
+        _write(manifest, {**stamp, "inputs": now, "problems": problems})
+        return _read(path, lock, resumed=False)
+    directory = _read(path, lock, resumed=True)
+    if found := differences(directory.inputs, now):
         raise OtherInputsError(
             f"{path} was begun with other inputs: {'; '.join(found)}",
             remedy="give the same inputs, or --out a new directory",
         )
-    return RaceDirectory(path, race_id, created, begun, resumed=True, _lock=lock)
+    return directory
+
+
+def reopen_directory(path: Path) -> RaceDirectory:
+    """The race that was begun in `path`, with the inputs it was begun with.
+
+    Raises RaceError when there is none or another process races in it.
+    """
+    if not (path / MANIFEST).is_file():
+        raise RaceError(f"{path} is no race's directory", remedy="give the --out of a race")
+    lock = _lock(path)
+    try:
+        return _read(path, lock, resumed=True)
+    except BaseException:
+        lock.close()
+        raise
 
 
 def _lock(path: Path) -> IO[bytes]:
@@ -133,13 +164,50 @@ def _write(target: Path, value: JsonObject) -> None:
         os.close(directory)
 
 
-def _read(manifest: Path) -> tuple[str, datetime, JsonObject]:
+def _write_sources(directory: Path, agents: Sequence[AgentFile]) -> None:
+    """Every agent's file by its hash; on disk before anything says that the race began."""
+    directory.mkdir(exist_ok=True)
+    for agent in agents:
+        with (directory / f"{agent.ref.source_hash}.py").open("wb") as file:
+            file.write(agent.source)
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def _read(path: Path, lock: IO[bytes], *, resumed: bool) -> RaceDirectory:
     try:
-        value = json.loads(manifest.read_bytes())
+        value = json.loads((path / MANIFEST).read_bytes())
         inputs = cast("JsonObject", value["inputs"])
-        return str(value["race_id"]), datetime.fromisoformat(value["created_at"]), inputs
-    except (ValueError, KeyError, TypeError) as error:
+        agents = cast("list[dict[str, str]]", inputs["agents"])
+        problems = cast("list[dict[str, str]]", value["problems"])
+        return RaceDirectory(
+            path=path,
+            race_id=str(value["race_id"]),
+            created_at=datetime.fromisoformat(value["created_at"]),
+            inputs=inputs,
+            agents=tuple(
+                AgentFile(
+                    AgentRef(agent["label"], agent["name"], agent["source"]),
+                    (path / SOURCES / f"{agent['source']}.py").read_bytes(),
+                )
+                for agent in agents
+            ),
+            problems=tuple(
+                ProblemRef(**{name: p[name] for name in _PROBLEM_FIELDS}) for p in problems
+            ),
+            queries={p["problem_id"]: p["query"] for p in problems},
+            resumed=resumed,
+            _lock=lock,
+        )
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise RaceError(
-            f"{manifest} cannot be read; the results are in {FILE_NAME} beside it",
+            f"{path / MANIFEST} cannot be read; the results are in {FILE_NAME} beside it",
             remedy="give --out a new directory",
         ) from error
+
+
+_PROBLEM_FIELDS = ("problem_id", "bucket", "cluster", "pool")
+
+
+def _fields(ref: ProblemRef) -> JsonObject:
+    return {name: getattr(ref, name) for name in _PROBLEM_FIELDS}

@@ -40,6 +40,8 @@ class RaceInputs:
     model: str | None
     sandbox_limits: SandboxLimits
     gateway_limits: GatewayLimits
+    judge: JsonObject | None = None
+    """What decides a verdict besides the trace; None when nobody judges."""
 
     def to_json(self) -> JsonObject:
         """The JSON object that is compared, stored and hashed."""
@@ -57,6 +59,7 @@ class RaceInputs:
             "catalogue": {"content": self.catalog_hash, "engine": self.catalog_engine},
             "scoring": self.scoring_version,
             "model": {"server": self.model_server, "name": self.model},
+            "judge": self.judge,
             "limits": {
                 "sandbox": cast("JsonObject", asdict(self.sandbox_limits)),
                 "gateway": cast("JsonObject", asdict(self.gateway_limits)),
@@ -106,9 +109,34 @@ def differences(begun: JsonObject, now: JsonObject) -> list[str]:
         found.append(f"the scoring ({old['scoring']}, now {new['scoring']})")
     found += _changed(old, new, "model", "server", "the model server")
     found += _changed(old, new, "model", "name", "the model")
+    found += judge_differences(
+        cast("JsonObject | None", old.get("judge")), cast("JsonObject | None", new["judge"])
+    )
     found += _changed(old, new, "limits", "sandbox", "the sandbox's limits", show=False)
     found += _changed(old, new, "limits", "gateway", "the gateway's limits", show=False)
     return found
+
+
+def judge_differences(old: JsonObject | None, new: JsonObject | None) -> list[str]:
+    """What differs between two judges; None is nobody."""
+    if old is None or new is None:
+        models = [judge_name(x) for x in (old, new)]
+        return [] if old is new else ["the judge ({}, now {})".format(*models)]
+    names = ("models", "server", "prompt", "panel", "temperature", "max_tokens", "trace_tokens")
+    return [
+        f"the judge's {name} ({_short(old.get(name))}, now {_short(new.get(name))})"
+        for name in names
+        if old.get(name) != new.get(name)
+    ]
+
+
+def judge_name(judge: JsonObject | None) -> str:
+    """A judge for people."""
+    return (
+        "nobody"
+        if judge is None
+        else ", ".join(str(m) for m in cast("list[Json]", judge["models"]))
+    )
 
 
 def draw(suites: Iterable[Suite], limit: int | None) -> tuple[Problem, ...]:

@@ -13,9 +13,11 @@ from arena.races.schedule import Board, Task
 from arena.records.upload import Uploader
 from arena.runs.attempts import RetryPolicy, run_until_closed
 from arena.runs.execution import World
-from arena.runs.record import EncodedRecord, RunRecord, RunSummary
+from arena.runs.record import EncodedRecord, Kind, RunRecord, RunSummary, record_key
 from arena.runs.spool import SpoolEntry, SpoolSink
+from arena.runs.verdicts import VerdictSummary
 from scoring.exceptions import Fault
+from scoring.types import JsonObject
 
 GIVE_UP_AFTER = 20
 """Problems left open in a row before the race stops: the host itself is broken, and
@@ -29,6 +31,9 @@ class RaceSink:
         self._spool = spool
         self._board = board
         self._uploader = uploader
+        self._runs: dict[str, SpoolEntry] = {}
+        self.judge: JsonObject | None = None
+        """Who gave the first verdict found, if one was."""
 
     async def put(self, record: EncodedRecord) -> None:
         """Safe on disk when this returns; in the database as soon as it is there."""
@@ -45,19 +50,34 @@ class RaceSink:
         for entry, summary in found:
             self._note(entry, summary)
 
-    def _note(self, entry: SpoolEntry, summary: RunSummary) -> None:
+    async def read(self, run_id: str) -> EncodedRecord:
+        """The record of a run that was put or loaded before."""
+        return await self._spool.read(self._runs[run_id])
+
+    def _note(self, entry: SpoolEntry, summary: _Summary) -> None:
         try:
-            self._board.add(summary)
+            if isinstance(summary, VerdictSummary):
+                self._board.add_verdict(summary)
+                self.judge = self.judge or summary.judge
+            else:
+                self._board.add(summary)
+                self._runs[summary.run_id] = entry
         except KeyError as error:
             raise RaceError(
                 f"a result on disk is not one of this race: {error}",
                 remedy="give --out a new directory",
             ) from error
-        self._uploader.add(summary.run_id, entry)
+        kind = Kind.VERDICT if isinstance(summary, VerdictSummary) else Kind.RUN
+        self._uploader.add(record_key(kind, summary.run_id), entry)
 
 
-def _summary(record: EncodedRecord) -> RunSummary:
+_Summary = RunSummary | VerdictSummary
+
+
+def _summary(record: EncodedRecord) -> _Summary:
     try:
+        if record.kind is Kind.VERDICT:
+            return VerdictSummary.of(record.value)
         return RunSummary.of(record.value)
     except (KeyError, TypeError, ValueError) as error:
         raise RaceError(
@@ -85,14 +105,23 @@ class Race:
         """
         host = HostHealth()
         tasks = iter(self.board.open())
+        # While a run is judged its sandbox is gone, and its place is another's.
+        places = asyncio.Semaphore(self.workers)
+        judging = self.world.judge.concurrency if self.world.judge else 0
         try:
             async with asyncio.TaskGroup() as pool:
-                for _ in range(self.workers):
-                    pool.create_task(self._work(tasks, progress, host))
+                for _ in range(self.workers + judging):
+                    pool.create_task(self._work(tasks, progress, host, places))
         except ExceptionGroup as group:
-            raise _first(group) from None
+            raise first_of(group) from None
 
-    async def _work(self, tasks: Iterator[Task], progress: RaceProgress, host: HostHealth) -> None:
+    async def _work(
+        self,
+        tasks: Iterator[Task],
+        progress: RaceProgress,
+        host: HostHealth,
+        places: asyncio.Semaphore,
+    ) -> None:
         for task in tasks:
             record = await run_until_closed(
                 self.world,
@@ -102,6 +131,7 @@ class Race:
                 policy=self.policy,
                 race_id=self.race_id,
                 first_attempt=self.board.next_attempt(task),
+                slot=places,
             )
             progress.done(RunSummary.of(record.to_json()))
             host.watch(record)
@@ -128,7 +158,7 @@ class HostHealth:
             )
 
 
-def _first(group: ExceptionGroup[Exception]) -> Exception:
+def first_of(group: ExceptionGroup[Exception]) -> Exception:
     """The exception that ended the pool; the others are its consequences."""
     first = group.exceptions[0]
-    return _first(first) if isinstance(first, ExceptionGroup) else first
+    return first_of(first) if isinstance(first, ExceptionGroup) else first

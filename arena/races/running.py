@@ -16,10 +16,11 @@ from pathlib import Path
 from rich.console import Console
 
 from arena.db.engine import open_database
-from arena.exceptions import RaceError
+from arena.exceptions import OtherInputsError, RaceError
 from arena.problems.suite import check_against, load_suite
 from arena.races.directory import RaceDirectory, fresh_name, open_directory
-from arena.races.inputs import RaceInputs, draw
+from arena.races.inputs import RaceInputs, draw, judge_differences
+from arena.races.judging import judge_backlog
 from arena.races.logs import log_to
 from arena.races.progress import show_progress
 from arena.races.race import Race, RaceSink
@@ -28,13 +29,14 @@ from arena.races.schedule import Board
 from arena.records.upload import Uploader
 from arena.runs.agent import AgentFile, read_agents
 from arena.runs.attempts import RetryPolicy
+from arena.runs.judging import RunJudge
 from arena.runs.opening import OpenWorld, WorldOptions, open_world
 from arena.runs.spool import SpoolSink
 from arena.settings import ArenaSettings
 from sandbox.isolation import workers_that_fit
 from scoring.types import Json, JsonObject, Problem
 
-_DRAIN_S = 30.0
+DRAIN_S = 30.0
 """How long a race that is over waits for the database to take the last results."""
 _DRAIN_INTERRUPTED_S = 3.0
 
@@ -68,6 +70,14 @@ class RaceResult:
     wall_s: float
     stopped: RaceError | None = None
     """Why it was given up, if it was."""
+    judge: JsonObject | None = None
+    """What decided the verdicts besides the traces; None when nobody judged."""
+    standin_judge: bool = False
+
+    @property
+    def unjudged(self) -> int:
+        """Closed runs without a verdict, over all agents."""
+        return sum(agent.unjudged for agent in self.agents)
 
     @property
     def open(self) -> int:
@@ -91,6 +101,8 @@ class RaceResult:
             "model": self.model,
             "model_server": self.model_server,
             "scoring": self.scoring,
+            "judge": self.judge,
+            "standin_judge": self.standin_judge,
             "not_in_database": self.waiting,
             "wall_s": round(self.wall_s, 3),
         }
@@ -121,11 +133,10 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
         )
         spool = SpoolSink(directory.path)
         stack.callback(spool.close)
-        uploader = await stack.enter_async_context(
-            _uploading(directory, inputs, spool, settings, tell)
-        )
+        uploader = await stack.enter_async_context(uploading(directory, spool, settings, tell))
         sink = RaceSink(spool, board, uploader)
         await sink.load()
+        check_judge(directory, sink, inputs.judge)
         await uploader.connect()
         workers = options.workers or workers_that_fit(options.world.sandbox_limits)
         _announce(tell, directory, spool, board, workers, opened)
@@ -138,6 +149,8 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
             policy=RetryPolicy(settings.attempts, settings.retry_seconds),
             workers=workers,
         )
+        if opened.world.judge is not None:
+            await judge_what_waits(opened.world.judge, directory, board, sink, tell)
         stopped = await _go(race, directory, uploader, console, tell)
         return RaceResult(
             race_id=directory.race_id,
@@ -150,6 +163,38 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
             scoring=opened.world.scoring_version,
             wall_s=time.monotonic() - started,
             stopped=stopped,
+            judge=inputs.judge or sink.judge,
+            standin_judge=bool(opened.world.judge and opened.world.judge.is_standin),
+        )
+
+
+async def judge_what_waits(
+    judge: RunJudge,
+    directory: RaceDirectory,
+    board: Board,
+    sink: RaceSink,
+    tell: Callable[[str], None],
+) -> None:
+    """Judge the closed runs that have no verdict, and tell how it went."""
+    waiting = len(board.unjudged())
+    if waiting:
+        tell(f"{_runs(waiting)} unjudged: {judge.name} is asked now")
+        done = await judge_backlog(judge, board, sink, directory.queries)
+        tell(f"{_runs(done)} judged now, {waiting - done} still unjudged")
+
+
+def _runs(number: int) -> str:
+    return f"{number} run is" if number == 1 else f"{number} runs are"
+
+
+def check_judge(directory: RaceDirectory, sink: RaceSink, judge: JsonObject | None) -> None:
+    """Verdicts of two judges cannot stand in one table. Raises OtherInputsError."""
+    if judge is None or sink.judge is None:
+        return
+    if found := judge_differences(sink.judge, judge):
+        raise OtherInputsError(
+            f"{directory.path} was judged by another judge: {'; '.join(found)}",
+            remedy="give the same judge",
         )
 
 
@@ -174,21 +219,20 @@ async def _go(
             f" go on with the same command and --out {directory.path}"
         )
         raise
-    await uploader.drain(_DRAIN_S)
+    await uploader.drain(DRAIN_S)
     return stopped
 
 
 @asynccontextmanager
-async def _uploading(
+async def uploading(
     directory: RaceDirectory,
-    inputs: RaceInputs,
     spool: SpoolSink,
     settings: ArenaSettings,
     tell: Callable[[str], None],
 ) -> AsyncIterator[Uploader]:
     """An uploader that carries records over while the context lasts."""
     async with open_database(settings) as database:
-        uploader = Uploader(database, spool, directory.entry(inputs), tell)
+        uploader = Uploader(database, spool, directory.entry(), tell)
         task = asyncio.create_task(uploader.run())
         try:
             yield uploader
@@ -216,6 +260,7 @@ def _inputs(
         model=world.model,
         sandbox_limits=world.sandbox_limits,
         gateway_limits=world.gateway_limits,
+        judge=world.judge.conditions if world.judge else None,
     )
 
 

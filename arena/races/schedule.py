@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arena.runs.record import RunSummary
+from arena.runs.verdicts import VerdictSummary
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,6 +42,7 @@ class Board:
         self._problem_at = {problem_id: i for i, problem_id in enumerate(problems)}
         self._known: dict[Task, RunSummary] = {}
         self._attempts: dict[Task, int] = {}
+        self._task_of: dict[str, Task] = {}
 
     def __len__(self) -> int:
         return len(self.agents) * len(self.problems)
@@ -49,9 +51,31 @@ class Board:
         """Take in an attempt. Raises KeyError for one that is not of this race."""
         task = Task(self._problem_at[summary.problem_id], self._agent_at[summary.agent])
         self._attempts[task] = max(self._attempts.get(task, 0), summary.attempt)
+        self._task_of[summary.run_id] = task
         known = self._known.get(task)
         if known is None or not known.closed:
             self._known[task] = summary
+
+    def add_verdict(self, verdict: VerdictSummary) -> None:
+        """Take in a later verdict; the first one on a run stays.
+
+        Raises KeyError when it is on no run of this race.
+        """
+        task = self._task_of[verdict.run_id]
+        known = self._known[task]
+        if known.run_id == verdict.run_id and not known.judged:
+            self._known[task] = replace(
+                known,
+                judgement=verdict.verdict,
+                coefficient=verdict.coefficient,
+                final_score=verdict.final_score,
+            )
+
+    def unjudged(self) -> list[RunSummary]:
+        """The closed runs that no judge has spoken on, in the order of the race."""
+        order = interleaved(len(self.agents), len(self.problems))
+        known = (self._known.get(task) for task in order)
+        return [run for run in known if run is not None and run.closed and not run.judged]
 
     def open(self) -> list[Task]:
         """Tasks without an outcome, in fair order."""

@@ -25,13 +25,13 @@ _AXIS_TITLES = {
 
 
 def tables(agents: Sequence[AgentReport]) -> RenderableType:
-    """Two tables: the standings, and how each rule axis fared."""
+    """The standings, how each bucket went when a judge spoke, and how each rule axis fared."""
     stated = [axis for axis in _AXIS_TITLES if any(axis in agent.by_axis for agent in agents)]
-    shown: list[RenderableType] = [
-        "[bold]Success rates in % (ASR, strict)[/]",
-        _standings(agents),
-        "",
-    ]
+    judged = any(_before_a_judge(agent) for agent in agents)
+    what = "Score, and success rates in %" if judged else "Success rates in %"
+    shown: list[RenderableType] = [f"[bold]{what} (ASR, strict)[/]", _standings(agents, judged), ""]
+    if judged:
+        shown += ["[bold]By bucket: ASR in % and score[/]", _buckets(agents), ""]
     if stated:
         shown += ["[bold]Constraints met in %, by axis[/]", _axes(agents, stated), ""]
     return Group(*shown)
@@ -47,24 +47,44 @@ def verdict(agents: Sequence[AgentReport]) -> str:
         return "There is no winner yet: " + ", ".join(
             f"{agent.name} has {agent.open} of {problems} open" for agent in unfinished
         )
+    if any(map(_before_a_judge, agents)) and any(agent.unjudged for agent in agents):
+        return "There is no winner yet: " + ", ".join(
+            f"{agent.name} has {agent.unjudged} of {problems} unjudged"
+            for agent in agents
+            if agent.unjudged
+        )
     best = agents[0]
     if not best.asr:
         return f"Nobody solved any of {problems}."
+    worth = "" if best.score is None else f", a score of {best.score:.3f}"
+    solved = f"solved {_percent(best.asr)} of {problems}{worth}"
     level = [agent.name for agent in agents if _standing(agent) == _standing(best)]
     if len(level) > 1:
-        return f"{', '.join(level)} are level: each solved {_percent(best.asr)} of {problems}."
+        return f"{', '.join(level)} are level: each {solved}."
     if len(agents) == 1:
-        return f"{best.name} solved {_percent(best.asr)} of {problems}."
-    return f"{best.name} won: it solved {_percent(best.asr)} of {problems}. {_why(*agents[:2])}"
+        return f"{best.name} {solved}."
+    return f"{best.name} won: it {solved}. {_why(*agents[:2])}"
 
 
-def _standing(agent: AgentReport) -> tuple[float | None, float | None]:
-    return agent.asr, agent.asr_upstream
+def _before_a_judge(agent: AgentReport) -> bool:
+    """Whether a judge was asked about any of its runs."""
+    return any(run is not None and run.judgement is not None for run in agent.results)
+
+
+def _standing(agent: AgentReport) -> tuple[float | None, float | None, float | None]:
+    return agent.score, agent.asr, agent.asr_upstream
 
 
 def _why(best: AgentReport, second: AgentReport) -> str:
-    """What sets the winner apart from the next: the bucket and the axis with the largest gap."""
-    if best.asr == second.asr:
+    """What sets the winner apart from the next: its reasoning, or where the gap is largest."""
+    if second.asr is not None and best.asr is not None and second.asr >= best.asr:
+        many = "as many" if second.asr == best.asr else "more"
+        if best.score != second.score:
+            ours, theirs = best.coefficient or 0.0, second.coefficient or 0.0
+            return (
+                f"Next is {second.name}; it solved {many}, and its reasoning is worth less"
+                f" (coefficient {theirs:.3f} against {ours:.3f})."
+            )
         return f"{second.name} solved as many; the upstream rule tells them apart."
     buckets = _largest_gap(
         {f"{b.value} problems": report.asr for b, report in best.by_bucket.items()},
@@ -86,19 +106,23 @@ def _largest_gap(best: dict[str, float | None], second: dict[str, float | None])
     return max(gaps)[1] if gaps else ""
 
 
-def _standings(agents: Sequence[AgentReport]) -> Table:
-    buckets = [bucket for bucket in Bucket if bucket in agents[0].by_bucket]
+def _standings(agents: Sequence[AgentReport], judged: bool) -> Table:
+    buckets = [] if judged else _drawn(agents)
     table = _table()
     table.add_column("#", justify="right")
     table.add_column("agent", overflow="fold")
-    for heading in ("ASR", "upstream", *(b.value for b in buckets), "axis A", "time"):
+    rates = ("score", "ASR", "coef.", "SN15") if judged else ("ASR",)
+    for heading in (*rates, "upstream", *(b.value for b in buckets), "axis A", "time"):
         table.add_column(heading, justify="right")
     table.add_column("failures", overflow="fold")
     for rank, agent in enumerate(agents, 1):
+        worths = (agent.coefficient, agent.score_sn15) if judged else ()
         table.add_row(
-            str(rank) if agent.asr is not None else "-",
+            str(rank) if (agent.score if judged else agent.asr) is not None else "-",
             plain(agent.name, 40),
+            *((_score(agent.score, agent),) if judged else ()),
             _rate(agent.asr),
+            *(_score(worth, agent) for worth in worths),
             _rate(agent.asr_upstream),
             *(_rate(agent.by_bucket[bucket].asr) for bucket in buckets),
             _rate(agent.axis_a_share),
@@ -106,6 +130,24 @@ def _standings(agents: Sequence[AgentReport]) -> Table:
             _failures(agent),
         )
     return table
+
+
+def _buckets(agents: Sequence[AgentReport]) -> Table:
+    buckets = _drawn(agents)
+    table = _table()
+    table.add_column("agent", overflow="fold")
+    for bucket in buckets:
+        table.add_column(bucket.value, justify="right")
+        table.add_column("score", justify="right")
+    for agent in agents:
+        found = [agent.by_bucket[bucket] for bucket in buckets]
+        cells = [(_rate(one.asr), _score(one.score, agent)) for one in found]
+        table.add_row(plain(agent.name, 40), *(cell for pair in cells for cell in pair))
+    return table
+
+
+def _drawn(agents: Sequence[AgentReport]) -> list[Bucket]:
+    return [bucket for bucket in Bucket if bucket in agents[0].by_bucket]
 
 
 def _axes(agents: Sequence[AgentReport], stated: Sequence[str]) -> Table:
@@ -141,9 +183,18 @@ def _percent(rate: float) -> str:
     return f"{100 * rate:.1f} %"
 
 
+def _score(score: float | None, agent: AgentReport) -> str:
+    """Not known is said as what it is, never as a zero."""
+    if score is not None:
+        return f"{score:.3f}"
+    return "open" if agent.open else "unjudged"
+
+
 def _failures(agent: AgentReport) -> str:
     parts = [f"{fault.value} {n}" for fault, n in agent.failures.items() if n]
     unexplained = agent.open - agent.failures[Fault.VALIDATOR] - agent.failures[Fault.PLATFORM]
     if unexplained > 0:
         parts.append(f"not run {unexplained}")
+    if agent.judging_failed:
+        parts.append("judge")
     return ", ".join(parts) or "none"

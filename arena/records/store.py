@@ -9,14 +9,24 @@ from datetime import datetime
 from typing import cast
 
 import zstandard
-from sqlalchemy import bindparam, select
+from sqlalchemy import Table, bindparam, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from arena.db import schema
 from arena.exceptions import DatabaseError
 from arena.runs.canonical import ijson
-from arena.runs.record import RECORD_SCHEMA, AgentRef, EncodedRecord, ProblemRef, RunSummary
+from arena.runs.record import (
+    RECORD_SCHEMA,
+    AgentRef,
+    EncodedRecord,
+    Kind,
+    ProblemRef,
+    RunSummary,
+    record_key,
+)
+from arena.runs.verdicts import VerdictSummary
+from judge.verdict import Verdict
 from scoring.types import JsonObject
 
 
@@ -73,19 +83,34 @@ class RecordStore:
             )
             return set(rows)
 
+    async def stored_keys(self, race_id: str) -> set[str]:
+        """Keys of all records of this race that are in the database: runs and later verdicts."""
+        later = (
+            select(schema.verdicts.c.run_id)
+            .join(schema.runs, schema.runs.c.run_id == schema.verdicts.c.run_id)
+            .where(schema.runs.c.race_id == race_id, schema.verdicts.c.later)
+        )
+        async with self._engine.connect() as connection:
+            verdicts = await connection.scalars(later)
+            keys = {record_key(Kind.VERDICT, run_id) for run_id in verdicts}
+        return keys | await self.stored_runs(race_id)
+
     async def put(self, records: Sequence[EncodedRecord]) -> None:
         """Store records in one transaction; those that are there already stay.
 
-        Raises DatabaseError when a run id is there with another record.
+        A later verdict comes after its run's record. Raises DatabaseError when a run id is
+        there with another record, or has another verdict.
         """
         if not records:
             return
         # In a thread: compressing megabytes would hold up the gateway on this loop.
-        record_rows, run_rows = await asyncio.to_thread(_rows, records)
+        rows = await asyncio.to_thread(_rows, records)
         async with self._engine.begin() as connection:
-            await connection.execute(insert(schema.records).on_conflict_do_nothing(), record_rows)
-            await connection.execute(insert(schema.runs).on_conflict_do_nothing(), run_rows)
-            await _refuse_rewriting(connection, run_rows)
+            await connection.execute(insert(schema.records).on_conflict_do_nothing(), rows.records)
+            for table, some in ((schema.runs, rows.runs), (schema.verdicts, rows.verdicts)):
+                if some:
+                    await connection.execute(insert(table).on_conflict_do_nothing(), some)
+                    await _refuse_rewriting(connection, table, some)
 
     async def record(self, run_id: str) -> EncodedRecord | None:
         """The record of a run, byte for byte as it was made."""
@@ -141,24 +166,40 @@ async def _insert_problems(connection: AsyncConnection, race: RaceEntry) -> None
     )
 
 
-async def _refuse_rewriting(connection: AsyncConnection, run_rows: list[dict[str, object]]) -> None:
-    query = select(schema.runs.c.run_id, schema.runs.c.record_hash).where(
-        schema.runs.c.run_id.in_(bindparam("ids", expanding=True))
+async def _refuse_rewriting(
+    connection: AsyncConnection, table: Table, rows: Sequence[_Row]
+) -> None:
+    query = select(table.c.run_id, table.c.record_hash).where(
+        table.c.run_id.in_(bindparam("ids", expanding=True))
     )
-    rows = await connection.execute(query, {"ids": [row["run_id"] for row in run_rows]})
-    stored = {row.run_id: row.record_hash for row in rows}
-    for row in run_rows:
+    found = await connection.execute(query, {"ids": [row["run_id"] for row in rows]})
+    stored = {row.run_id: row.record_hash for row in found}
+    for row in rows:
         if stored.get(cast("str", row["run_id"])) != row["record_hash"]:
-            raise DatabaseError(f"run {row['run_id']} is stored with another record")
+            what = "record" if table is schema.runs else "verdict"
+            raise DatabaseError(f"run {row['run_id']} is stored with another {what}")
 
 
-def _rows(
-    records: Sequence[EncodedRecord],
-) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
-    return [_record_row(record) for record in records], [_run_row(record) for record in records]
+_Row = dict[str, object]
 
 
-def _record_row(record: EncodedRecord) -> dict[str, object]:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    records: list[_Row]
+    runs: list[_Row]
+    verdicts: list[_Row]
+
+
+def _rows(records: Sequence[EncodedRecord]) -> _Rows:
+    found = [_verdict_row(record) for record in records]
+    return _Rows(
+        [_record_row(record) for record in records],
+        [_run_row(record) for record in records if record.kind is Kind.RUN],
+        [row for row in found if row is not None],
+    )
+
+
+def _record_row(record: EncodedRecord) -> _Row:
     return {
         "record_hash": bytes.fromhex(record.hash),
         "schema_version": RECORD_SCHEMA,
@@ -167,7 +208,7 @@ def _record_row(record: EncodedRecord) -> dict[str, object]:
     }
 
 
-def _run_row(record: EncodedRecord) -> dict[str, object]:
+def _run_row(record: EncodedRecord) -> _Row:
     summary = RunSummary.of(record.value)
     timing = cast("dict[str, str]", record.value["timing"])
     failure = summary.failure
@@ -186,6 +227,29 @@ def _run_row(record: EncodedRecord) -> dict[str, object]:
         "wall_s": summary.wall_s,
         "started_at": datetime.fromisoformat(timing["started_at"]),
         "finished_at": datetime.fromisoformat(timing["finished_at"]),
+        "record_hash": bytes.fromhex(record.hash),
+    }
+
+
+def _verdict_row(record: EncodedRecord) -> _Row | None:
+    """The verdict that a record holds: of a run's own, or of a later one. None without one."""
+    value = record.value
+    if record.kind is Kind.VERDICT:
+        later = VerdictSummary.of(value)
+        verdict, worth, score = later.verdict, later.coefficient, later.final_score
+    else:
+        run = RunSummary.of(value)
+        if not isinstance(run.judgement, Verdict) or run.coefficient is None:
+            return None
+        verdict, worth, score = run.judgement, run.coefficient, run.final_score or 0.0
+    return {
+        "run_id": value["run_id"],
+        "quality": verdict.quality,
+        "gate": verdict.gate.value,
+        "coefficient": worth,
+        "final_score": score,
+        "standin": verdict.standin,
+        "later": record.kind is Kind.VERDICT,
         "record_hash": bytes.fromhex(record.hash),
     }
 

@@ -48,7 +48,7 @@ class Uploader:
         self._tell = tell
         self._pending: deque[tuple[str, SpoolEntry]] = deque()
         self._stored: set[str] | None = None
-        """Run ids known to be in the database; None while it has to be asked (again)."""
+        """Keys of records known to be in the database; None while it has to be asked (again)."""
         self._away: ArenaError | None = None
         self._opening = asyncio.Lock()
         self._wake = asyncio.Event()
@@ -61,9 +61,9 @@ class Uploader:
         """Records that are not in the database yet."""
         return len(self._pending)
 
-    def add(self, run_id: str, entry: SpoolEntry) -> None:
-        """Queue a record that the spool holds."""
-        self._pending.append((run_id, entry))
+    def add(self, key: str, entry: SpoolEntry) -> None:
+        """Queue a record that the spool holds, under its key."""
+        self._pending.append((key, entry))
         self._idle.clear()
         self._wake.set()
 
@@ -116,7 +116,7 @@ class Uploader:
         async def opened() -> set[str]:
             await self._database.ready()
             await self._store.register(self._race)
-            return await self._store.stored_runs(self._race.race_id)
+            return await self._store.stored_keys(self._race.race_id)
 
         async with self._opening:
             if self._stored is None:
@@ -132,11 +132,11 @@ class Uploader:
         batch: list[EncodedRecord] = []
         taken = size = 0
         # A copy: records join the queue while this one waits for the disk.
-        for run_id, entry in tuple(islice(self._pending, _BATCH_RECORDS)):
+        for key, entry in tuple(islice(self._pending, _BATCH_RECORDS)):
             if size >= _BATCH_BYTES:
                 break
             taken += 1
-            if run_id not in stored:
+            if key not in stored:
                 batch.append(await self._spool.read(entry))
                 size += entry.length
         await self._guarded(lambda: self._store.put(batch))

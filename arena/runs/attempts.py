@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 
 from arena.runs.agent import AgentFile
@@ -39,23 +40,46 @@ async def run_until_closed(
     race_id: str | None = None,
     phase: str = "race",
     first_attempt: int = 1,
+    slot: AbstractAsyncContextManager[object] | None = None,
 ) -> RunRecord:
     """Run until the problem has an outcome, or the policy's attempts are used up.
 
-    Every attempt's record goes into `sink` before the next one begins. Returns the last
-    one: open when nothing helped. Raises what the sink raises.
+    Every attempt's record goes into `sink` before the next one begins. `slot` is held
+    while sandboxes may run, and not while the closed run is judged. Returns the last
+    record: open when nothing helped. Raises what the sink raises.
     """
-    for tries in range(1, policy.attempts + 1):
-        record = await execute(
-            world,
-            agent,
-            problem,
-            race_id=race_id,
-            phase=phase,
-            attempt=first_attempt + tries - 1,
-        )
-        await sink.put(await asyncio.to_thread(record.encode))
-        if record.closed or tries == policy.attempts:
-            break
-        await asyncio.sleep(policy.pause_after(tries))
+    async with slot or nullcontext():
+        for tries in range(1, policy.attempts + 1):
+            record = await execute(
+                world,
+                agent,
+                problem,
+                race_id=race_id,
+                phase=phase,
+                attempt=first_attempt + tries - 1,
+            )
+            if record.closed:
+                break
+            await _put(sink, record)
+            if tries == policy.attempts:
+                return record
+            await asyncio.sleep(policy.pause_after(tries))
+    return await _judge_and_put(world, problem, sink, record)
+
+
+async def _judge_and_put(
+    world: World, problem: Problem, sink: RecordSink, record: RunRecord
+) -> RunRecord:
+    """A run that is finished stays so: interrupted while judged, it is kept unjudged."""
+    if world.judge is not None:
+        try:
+            record = await world.judge.judged(record, problem.query)
+        except asyncio.CancelledError:
+            await _put(sink, record)
+            raise
+    await _put(sink, record)
     return record
+
+
+async def _put(sink: RecordSink, record: RunRecord) -> None:
+    await sink.put(await asyncio.to_thread(record.encode))

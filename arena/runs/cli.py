@@ -18,6 +18,7 @@ from arena.runs.agent import AgentFile, read_agents
 from arena.runs.attempts import RetryPolicy, run_until_closed
 from arena.runs.execution import World
 from arena.runs.opening import SandboxKind, WorldOptions, open_world
+from arena.runs.options import JudgeModels, JudgeOption
 from arena.runs.record import EncodedRecord, RunRecord
 from arena.settings import load_settings
 from sandbox.terminal import JsonFile, console, plain, write_json
@@ -58,6 +59,8 @@ def run(
     title_model: Annotated[
         str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
     ] = DEFAULT_MODEL,
+    judge: JudgeOption = None,
+    judge_model: JudgeModels = None,
     json: JsonFile = None,
 ) -> None:
     """Run your agent on a suite, in the sandbox that validators use; one line a problem.
@@ -81,7 +84,16 @@ def run(
     (file,) = read_agents([agent], shipped)
     wanted = [trace] if trace and not problem else list(problem or ())
     problems = choose(load_suite(suite).problems, wanted, limit)
-    options = WorldOptions(catalog, model_url, model, sandbox, title, title_model)
+    options = WorldOptions(
+        catalog,
+        model_url,
+        model,
+        sandbox,
+        title,
+        title_model,
+        judge=True if judge_model else judge,
+        judge_models=tuple(judge_model or ()),
+    )
     try:
         records = asyncio.run(_run_all(options, file, problems, show_log=log))
     except KeyboardInterrupt:
@@ -153,9 +165,16 @@ def line_of(record: RunRecord) -> str:
         record.problem.bucket,
         f"{record.timing.wall_s:.1f} s",
         axis,
+        _judged(record),
         plain(reason, 300),
     )
     return "  ".join((mark, *(part for part in parts if part)))
+
+
+def _judged(record: RunRecord) -> str:
+    if record.coefficient is not None:
+        return f"coefficient {record.coefficient:.3f}"
+    return "unjudged" if record.unjudged is not None else ""
 
 
 def _print_log(record: RunRecord) -> None:
@@ -182,6 +201,10 @@ def _result(record: RunRecord) -> JsonObject:
         "success": _success(record) if record.closed else None,
         "outcome": record.outcome,
         "axis": record.axis,
+        "verdict": record.verdict,
+        "unjudged": record.unjudged,
+        "coefficient": record.coefficient,
+        "final_score": record.final_score,
         "failure": cast("Json", record.failure.to_json()) if record.failure else None,
         "wall_s": round(record.timing.wall_s, 3),
     }

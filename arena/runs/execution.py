@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 import structlog
 
 from arena.runs.agent import AgentFile
+from arena.runs.judging import RunJudge
 from arena.runs.patience import asked_for_s
 from arena.runs.record import Conditions, ProblemRef, RunRecord, Timing
 from sandbox.catalog.interface import Catalog
@@ -50,7 +51,8 @@ _GRACE_S = 60.0
 class World:
     """Everything a run needs besides agent and problem. Shared by all runs at once.
 
-    `model` is the name that agents find in SANDBOX_MODEL.
+    `model` is the name that agents find in SANDBOX_MODEL. Without a `judge` runs stay
+    unjudged.
     """
 
     catalog: Catalog
@@ -60,6 +62,7 @@ class World:
     model: str
     sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits)
     gateway_limits: GatewayLimits = field(default_factory=GatewayLimits)
+    judge: RunJudge | None = None
 
     @property
     def scoring_version(self) -> str:

@@ -16,6 +16,8 @@ from pathlib import Path
 from arena.exceptions import SettingsError
 from arena.problems.titles import DEFAULT_MODEL, TitleMode, title_similarity
 from arena.runs.execution import World
+from arena.runs.judging import RunJudge
+from judge.settings import JudgeSettings
 from sandbox.catalog import open_catalog
 from sandbox.gateway import HttpGateway
 from sandbox.gateway.interface import GatewayLimits
@@ -24,10 +26,13 @@ from sandbox.isolation.interface import SandboxLimits
 from sandbox.models import ModelClient, ModelRoute, ModelSettings, discover
 from sandbox.models.routes import Wire, server_name
 from sandbox.standin.process import running_standin
-from sandbox.standin.registry import SHOPPER
+from sandbox.standin.registry import PREFIX, SHOPPER
 
 STANDIN = "stand-in"
 """The server's name in records when rule-based models answer."""
+STANDIN_JUDGE = PREFIX + "judge-1"
+_STANDIN_JUDGE_MODULE = "judge.standin"
+"""Loaded by the stand-in server, and never by this process: importing it registers."""
 
 
 class SandboxKind(StrEnum):
@@ -39,7 +44,11 @@ class SandboxKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorldOptions:
-    """What a person chose. `sandbox` None takes Docker when it is ready, else bubblewrap."""
+    """What a person chose. `sandbox` None takes Docker when it is ready, else bubblewrap.
+
+    `judge` None judges when there is someone to judge: the models named here or in the
+    settings, or the stand-in judge beside the stand-in models.
+    """
 
     catalog: Path
     model_url: str | None = None
@@ -49,6 +58,8 @@ class WorldOptions:
     title_model: str = DEFAULT_MODEL
     sandbox_limits: SandboxLimits = field(default_factory=SandboxLimits)
     gateway_limits: GatewayLimits = field(default_factory=GatewayLimits)
+    judge: bool | None = None
+    judge_models: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +86,9 @@ async def open_world(
         for leftover in await isolation.reclaim():
             tell(f"removed what an earlier process left behind: {leftover}")
         routes, server = await _routes(stack, options)
+        judge = await _judge(stack, options, routes, server, tell)
+        # A judge is not an agent's to ask.
+        routes = tuple(route for route in routes if route.model != STANDIN_JUDGE)
         models = ModelClient(routes)
         stack.push_async_callback(models.close)
         gateway = HttpGateway(catalog, models, limits=options.gateway_limits)
@@ -91,9 +105,55 @@ async def open_world(
                 model=model,
                 sandbox_limits=options.sandbox_limits,
                 gateway_limits=options.gateway_limits,
+                judge=judge,
             ),
             server,
         )
+
+
+@asynccontextmanager
+async def open_judge(
+    options: WorldOptions, tell: Callable[[str], None]
+) -> AsyncIterator[RunJudge | None]:
+    """Only the judge, for runs that are over; `options` as for `open_world`."""
+    async with AsyncExitStack() as stack:
+        routes, server = await _routes(stack, options)
+        yield await _judge(stack, options, routes, server, tell)
+
+
+async def _judge(
+    stack: AsyncExitStack,
+    options: WorldOptions,
+    routes: tuple[ModelRoute, ...],
+    server: str,
+    tell: Callable[[str], None],
+) -> RunJudge | None:
+    """Who judges, told in one line. Raises SettingsError when it cannot be done as asked."""
+    if options.judge is False:
+        tell("the runs go unjudged, as asked")
+        return None
+    settings = JudgeSettings()
+    names = options.judge_models or settings.models
+    if not names and server == STANDIN:
+        names = (STANDIN_JUDGE,)
+    remedy = "name a judge model with --judge-model or ARENA_JUDGE_MODELS"
+    if not names:
+        if options.judge:
+            raise SettingsError("no judge model is named", remedy=remedy)
+        tell(f"no judge model is named: the runs go unjudged ({remedy})")
+        return None
+    table = [*routes, *ModelSettings().routes()]
+    chosen = [route for route in table if route.model in names]
+    for name in names:
+        if name not in {route.model for route in chosen}:
+            raise SettingsError(f"no model server has the judge model {name}", remedy=remedy)
+    client = ModelClient(dict.fromkeys(chosen))
+    stack.push_async_callback(client.close)
+    servers = ", ".join(sorted({route.server for route in chosen}))
+    judge = RunJudge(client, settings.model_copy(update={"models": names}), servers)
+    tell(f"the rule-based stand-in {judge.name} judges" if judge.is_standin
+         else f"{judge.name} judges")  # fmt: skip
+    return judge
 
 
 def choose_model(asked: str | None, routes: tuple[ModelRoute, ...]) -> str:
@@ -135,5 +195,5 @@ async def _routes(
     table = settings.routes()
     if table:
         return table, ", ".join(sorted({route.server for route in table}))
-    standin = await stack.enter_async_context(running_standin())
+    standin = await stack.enter_async_context(running_standin(load=[_STANDIN_JUDGE_MODULE]))
     return await discover(standin, server=STANDIN, standin=True), STANDIN

@@ -8,15 +8,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from functools import cached_property
 from typing import Literal, cast
 
 from arena.runs.canonical import canonical
+from judge.verdict import Judgement, Unjudged, Verdict
 from scoring.exceptions import ErrorInfo, Fault
 from scoring.types import Json, JsonObject
 
 RECORD_SCHEMA = 1
+
+
+class Kind(StrEnum):
+    """What a record is of: a run, or a verdict that came after its run's record."""
+
+    RUN = "run"
+    VERDICT = "verdict"
+
+
 LOG_TAIL_CHARS = 8_192
 """How much of the end of an agent's log a record keeps."""
 
@@ -47,6 +58,7 @@ class Conditions:
 
     `standins` names every stand-in that took part, such as `model:standin/shopper`.
     `environment` is what `Isolation.environment` said; its hash is in the record too.
+    `judge` is what decides a verdict besides the trace; None when no judge was asked.
     """
 
     catalog_hash: str
@@ -55,6 +67,7 @@ class Conditions:
     model: str | None
     standins: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
+    judge: JsonObject | None = None
 
     @property
     def environment_hash(self) -> str:
@@ -81,7 +94,8 @@ class RunRecord:
 
     `failure` without an agent's fault leaves the problem *open*: it has no outcome and
     is tried again. In every other case it is *closed* and `outcome` is there.
-    `verdict`, `coefficient` and `final_score` stay None until a judge has spoken.
+    `verdict`, `coefficient` and `final_score` (success times coefficient) are None until
+    a judge has spoken; `unjudged` then says why none did, when one was asked.
     """
 
     run_id: str
@@ -99,9 +113,10 @@ class RunRecord:
     failure: ErrorInfo | None = None
     notes: tuple[ErrorInfo, ...] = ()
     log_tail: str = ""
-    verdict: None = None
-    coefficient: None = None
-    final_score: None = None
+    verdict: JsonObject | None = None
+    unjudged: JsonObject | None = None
+    coefficient: float | None = None
+    final_score: float | None = None
 
     @property
     def closed(self) -> bool:
@@ -112,6 +127,7 @@ class RunRecord:
         """The JSON object that is made canonical and stored."""
         return {
             "schema": RECORD_SCHEMA,
+            "kind": Kind.RUN.value,
             "run_id": self.run_id,
             "race_id": self.race_id,
             "phase": self.phase,
@@ -132,6 +148,7 @@ class RunRecord:
             "notes": [_error(note) for note in self.notes],
             "log_tail": self.log_tail[-LOG_TAIL_CHARS:],
             "verdict": self.verdict,
+            "unjudged": self.unjudged,
             "coefficient": self.coefficient,
             "final_score": self.final_score,
         }
@@ -160,6 +177,16 @@ class EncodedRecord:
             raise ValueError(f"not a record of schema {RECORD_SCHEMA}")
         return cast("JsonObject", value)
 
+    @property
+    def kind(self) -> Kind:
+        """What it is a record of. Raises ValueError as `value`."""
+        return Kind(cast("str", self.value.get("kind", Kind.RUN.value)))
+
+
+def record_key(kind: Kind, run_id: str) -> str:
+    """The key of a record of this kind on this run."""
+    return run_id if kind is Kind.RUN else f"{run_id}/{kind.value}"
+
 
 Axis = Literal["A", "B"]
 
@@ -178,6 +205,10 @@ class RunSummary:
     axis: str | None
     failure: ErrorInfo | None
     wall_s: float
+    judgement: Judgement | None = None
+    """Without the evidence; None when no judge was asked."""
+    coefficient: float | None = None
+    final_score: float | None = None
 
     @classmethod
     def of(cls, record: JsonObject) -> RunSummary:
@@ -198,7 +229,20 @@ class RunSummary:
             axis=cast("str", axis["axis"]) if axis else None,
             failure=ErrorInfo.from_json(failure) if failure else None,
             wall_s=float(cast("float", timing["wall_s"])),
+            judgement=_judgement(record),
+            coefficient=_number(record.get("coefficient")),
+            final_score=_number(record.get("final_score")),
         )
+
+    @property
+    def judged(self) -> bool:
+        """Whether a judge has spoken."""
+        return isinstance(self.judgement, Verdict)
+
+    @property
+    def quality(self) -> float | None:
+        """What the judge says the reasoning is worth, 0 to 1."""
+        return self.judgement.quality if isinstance(self.judgement, Verdict) else None
 
     @property
     def success(self) -> bool:
@@ -209,6 +253,29 @@ class RunSummary:
     def success_upstream(self) -> bool:
         """Success by the upstream rule."""
         return bool(self.outcome and self.outcome["upstream_success"])
+
+
+def slim(verdict: Verdict) -> Verdict:
+    """A verdict without its citations, which only the record needs."""
+    return replace(verdict, evidence=())
+
+
+def _judgement(record: JsonObject) -> Judgement | None:
+    verdict = cast("JsonObject | None", record.get("verdict"))
+    if verdict is not None:
+        return slim(Verdict.from_json(verdict))
+    unjudged = cast("JsonObject | None", record.get("unjudged"))
+    if unjudged is None:
+        return None
+    return Unjudged(
+        reason=ErrorInfo.from_json(cast("dict[str, str]", unjudged["unjudged"])),
+        calls=cast("int", unjudged["calls"]),
+        failures=tuple(cast("list[str]", unjudged["failures"])),
+    )
+
+
+def _number(value: Json) -> float | None:
+    return None if value is None else float(cast("float", value))
 
 
 def _error(error: ErrorInfo | None) -> Json:

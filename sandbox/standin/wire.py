@@ -85,7 +85,9 @@ def completion(request: ChatRequest, answer: Move | Speech) -> JsonObject:
 def _message(request: ChatRequest, answer: Move | Speech) -> tuple[JsonObject, str]:
     limit = request.max_completion_tokens or request.max_tokens
     if isinstance(answer, Move) and request.tools and request.tool_choice != "none":
-        content = answer.think if answer.calls else (answer.response or answer.think)
+        silent = answer.calls and not _thinks(request)
+        think = None if silent else answer.think
+        content = think if answer.calls else (answer.response or answer.think)
         message: JsonObject = {"role": "assistant", "content": content}
         if answer.calls:
             message["tool_calls"] = [
@@ -106,6 +108,15 @@ def _message(request: ChatRequest, answer: Move | Speech) -> tuple[JsonObject, s
         ends = [m.end() for m in _TOKEN.finditer(text)]
         return {"role": "assistant", "content": text[: ends[limit - 1]]}, "length"
     return {"role": "assistant", "content": text}, "stop"
+
+
+def _thinks(request: ChatRequest) -> bool:
+    """Whether thinking is on. Models that reason let a request turn it off."""
+    extra = request.model_extra or {}
+    template = extra.get("chat_template_kwargs")
+    switch = template.get("enable_thinking") if isinstance(template, dict) else None
+    off = (extra.get("enable_thinking"), switch)
+    return extra.get("reasoning_effort") != "none" and False not in off
 
 
 def _call_id(turn: int, index: int, name: str, arguments: JsonObject) -> str:

@@ -100,10 +100,12 @@ async def test_a_race_scores_stores_and_ranks_every_agent_on_every_problem(
     best, crashed = value["agents"][0], value["agents"][2]
     assert best["problems"] == 4
     assert (best["asr"], best["asr_upstream"], best["axis_a_share"]) == (1.0, 1.0, 0.0)
+    # It asked no model: the lowest quality, and a coefficient above zero.
+    rates = {"asr": 1.0, "score": 0.3875, "coefficient": 0.3875}
     assert best["by_bucket"] == {
-        "product": {"problems": 2, "asr": 1.0},
-        "shop": {"problems": 1, "asr": 1.0},
-        "voucher": {"problems": 1, "asr": 1.0},
+        "product": {"problems": 2, **rates},
+        "shop": {"problems": 1, **rates},
+        "voucher": {"problems": 1, **rates},
     }
     assert best["by_axis"] == {"price": 1.0, "shop": 1.0, "budget": 1.0}
     assert best["failures"] == {"agent": 0, "validator": 0, "platform": 0}

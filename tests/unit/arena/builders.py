@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import hashlib
 from datetime import UTC, datetime
+from typing import Any
 
 from arena.races.inputs import RaceInputs
 from arena.records.store import RaceEntry
 from arena.runs.agent import AgentFile
 from arena.runs.record import AgentRef, Conditions, ProblemRef, RunRecord, Timing
+from arena.runs.verdicts import VerdictRecord
+from judge.verdict import Gate, Unjudged, Verdict
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import SandboxLimits
 from sandbox.trace import Trace
 from scoring.attempt import read_attempt
+from scoring.coefficient import coefficient
 from scoring.exceptions import ErrorInfo, Fault
 from scoring.outcome import score
 from scoring.types import Bucket, JsonObject, PriceBand, Problem, Product, Reward
 
 AGENT_FAULT = ErrorInfo("agent.exception", Fault.AGENT, "it raised")
+JUDGE: JsonObject = {"models": ["standin/judge-1"], "server": "stand-in", "prompt": "1"}
 HOST_FAULT = ErrorInfo("isolation.failed", Fault.VALIDATOR, "no sandbox")
 PLATFORM_FAULT = ErrorInfo("platform.unexpected", Fault.PLATFORM, "a bug")
 
@@ -58,7 +63,10 @@ def record(
     failure: ErrorInfo | None = None,
     attempt: int = 1,
     dialogue: tuple[JsonObject, ...] | None = (),
+    gate: Gate | None = None,
+    unjudged: Unjudged | None = None,
 ) -> RunRecord:
+    """A run's record; `gate` is what a judge said, `unjudged` why none did."""
     closed = failure is None or failure.fault is Fault.AGENT
     if failure is not None:
         recommended = None
@@ -76,6 +84,36 @@ def record(
         outcome=outcome(problem, recommended) if closed else None,
         axis={"axis": axis, "reasons": []} if closed else None,
         failure=failure,
+        **judged(gate, success=recommended == "1"),
+        unjudged=unjudged.to_json() if unjudged else None,
+    )
+
+
+def verdict(gate: Gate) -> Verdict:
+    return Verdict(gate.quality, gate, (), ("standin/judge-1",), "1", standin=True, calls=1)
+
+
+def judged(gate: Gate | None, *, success: bool) -> dict[str, Any]:
+    if gate is None:
+        return {}
+    worth = coefficient(gate.quality)
+    return {
+        "verdict": verdict(gate).to_json(),
+        "coefficient": worth,
+        "final_score": success * worth,
+    }
+
+
+def verdict_record(run: RunRecord, gate: Gate) -> VerdictRecord:
+    """A later verdict on a run."""
+    return VerdictRecord(
+        run_id=run.run_id,
+        race_id=run.race_id,
+        record_hash=run.encode().hash,
+        judged_at="2026-01-02T00:00:00+00:00",
+        judge=JUDGE,
+        standins=("judge:standin/judge-1",),
+        **judged(gate, success=bool(run.outcome and run.outcome["success"])),
     )
 
 

@@ -10,10 +10,11 @@ import pytest
 
 from arena.exceptions import OtherInputsError, RaceError
 from arena.problems.suite import Suite
-from arena.races.directory import MANIFEST, open_directory
-from arena.races.inputs import RaceInputs, draw
+from arena.races.directory import MANIFEST, open_directory, reopen_directory
+from arena.races.inputs import RaceInputs, draw, judge_differences
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import SandboxLimits
+from scoring.types import JsonObject
 from tests.unit.arena import builders
 
 INPUTS = builders.inputs(
@@ -29,7 +30,7 @@ def test_the_same_inputs_go_on_with_the_race(tmp_path: Path) -> None:
     again.close()
     assert (first.resumed, again.resumed) == (False, True)
     assert first.race_id == again.race_id
-    assert first.entry(INPUTS) == again.entry(INPUTS)
+    assert first.entry() == again.entry()
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,7 @@ def test_the_same_inputs_go_on_with_the_race(tmp_path: Path) -> None:
         ({"model": "another"}, "the model (standin/shopper-1, now another)"),
         ({"model_server": "host:1"}, "the model server (stand-in, now host:1)"),
         ({"sandbox_limits": SandboxLimits(wall_s=1.0)}, "the sandbox's limits"),
+        ({"judge": builders.JUDGE}, "the judge (nobody, now standin/judge-1)"),
         ({"gateway_limits": GatewayLimits(cost_usd=1.0)}, "the gateway's limits"),
     ],
 )
@@ -125,3 +127,21 @@ def test_a_file_is_no_directory_to_race_in(tmp_path: Path) -> None:
     with pytest.raises(RaceError, match="is a file"):
         open_directory(file, INPUTS)
     assert file.read_text() == "precious"
+
+
+def test_two_judges_differ_by_what_decides_a_verdict() -> None:
+    other: JsonObject = {**builders.JUDGE, "prompt": "2"}
+    assert judge_differences(builders.JUDGE, other) == ["the judge's prompt (1, now 2)"]
+    assert judge_differences(builders.JUDGE, dict(builders.JUDGE)) == []
+    assert judge_differences(None, None) == []
+
+
+def test_a_race_is_opened_again_with_nothing_but_its_directory(tmp_path: Path) -> None:
+    first = open_directory(tmp_path / "race", INPUTS)
+    first.close()
+    again = reopen_directory(tmp_path / "race")
+    again.close()
+    assert again.entry() == first.entry()
+    assert again.queries == {p.problem_id: p.query for p in INPUTS.problems}
+    with pytest.raises(RaceError, match="no race's directory"):
+        reopen_directory(tmp_path)

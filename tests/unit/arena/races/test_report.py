@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import io
 
+import pytest
 from rich.console import Console
 
 from arena.races.report import report
 from arena.races.schedule import Board
 from arena.races.show import duration, tables, verdict
 from arena.runs.record import RunRecord, RunSummary
-from scoring.exceptions import Fault
+from arena.runs.verdicts import VerdictSummary
+from judge.verdict import Gate, Unjudged
+from scoring.coefficient import coefficient
+from scoring.exceptions import ErrorInfo, Fault
 from scoring.types import Bucket
 from tests.unit.arena import builders
 from tests.unit.arena.builders import AGENT_FAULT, HOST_FAULT, PLATFORM_FAULT
@@ -50,7 +54,8 @@ def test_one_open_problem_makes_all_rates_incomplete() -> None:
     (agent,) = report(_board(*_agent("alpha", True, True, True), spoilt), BUCKETS)
     value = agent.to_json()
     assert value["asr"] is value["asr_upstream"] is value["axis_a_share"] is None
-    assert value["by_bucket"] == {"product": {"problems": 4, "asr": None}}
+    bucket = {"problems": 4, "asr": None, "score": None, "coefficient": None}
+    assert value["by_bucket"] == {"product": bucket}
     assert value["by_axis"] == {"price": None}
     assert value["failures"] == {"agent": 0, "validator": 1, "platform": 0}
     assert (value["problems"], value["open"]) == (4, 1)
@@ -60,6 +65,83 @@ def test_a_problem_that_was_never_run_is_open_too() -> None:
     (agent,) = report(_board(*_agent("alpha", True, True)), BUCKETS)
     assert (agent.open, agent.asr) == (2, None)
     assert sum(agent.failures.values()) == 0
+
+
+def _judged(label: str, *runs: tuple[bool, Gate]) -> list[RunRecord]:
+    return [
+        builders.record(p, label=label, recommended="1" if good else "2", gate=gate)
+        for p, (good, gate) in zip(PROBLEMS, runs, strict=False)
+    ]
+
+
+FAILED = Unjudged(ErrorInfo("judge.unjudged", Fault.VALIDATOR, "no"), 2, ("model.timeout",) * 2)
+
+
+def test_the_score_is_the_mean_of_success_times_coefficient_over_all_problems() -> None:
+    runs = [(True, Gate.PASSED), (True, Gate.REFERENCE), (False, Gate.PASSED)]
+    crashed = builders.record(PROBLEMS[3], failure=AGENT_FAULT, gate=Gate.INFERENCE)
+    (agent,) = report(_board(*_judged("alpha", *runs), crashed), BUCKETS)
+    assert agent.score == pytest.approx((1 + 0.5625) / 4)
+    assert agent.coefficient == pytest.approx((1 + 0.5625 + 1 + 0.3875) / 4)
+    assert agent.score_sn15 == pytest.approx(0.5 * coefficient((0.9 + 0.3 + 0.9 + 0.1) / 4))
+    assert agent.by_bucket[Bucket.PRODUCT].score == agent.score
+    assert (agent.unjudged, agent.judging_failed) == (0, False)
+
+
+def test_an_unjudged_run_is_no_zero_and_shrinks_no_denominator() -> None:
+    runs = [(True, Gate.PASSED)] * 3
+    unjudged = builders.record(PROBLEMS[3], unjudged=FAILED)
+    (agent,) = report(_board(*_judged("alpha", *runs), unjudged), BUCKETS)
+    assert agent.score is agent.coefficient is None
+    assert agent.by_bucket[Bucket.PRODUCT].score is None
+    assert (agent.asr, agent.unjudged) == (1.0, 1)
+    assert agent.score_sn15 == pytest.approx(coefficient(0.9 * 3 / 4))
+    assert agent.judging_failed is False  # two of five calls
+
+
+def test_an_open_problem_has_no_score_either() -> None:
+    runs = [(True, Gate.PASSED)] * 3
+    spoilt = builders.record(PROBLEMS[3], failure=HOST_FAULT)
+    (agent,) = report(_board(*_judged("alpha", *runs), spoilt), BUCKETS)
+    assert agent.score is agent.coefficient is agent.score_sn15 is None
+    assert agent.unjudged == 0
+
+
+def test_a_later_verdict_counts_once_and_the_first_one_stays() -> None:
+    runs = _judged("alpha", *[(True, Gate.PASSED)] * 3)
+    unjudged = builders.record(PROBLEMS[3], unjudged=FAILED)
+    board = _board(*runs, unjudged)
+    for gate in (Gate.REFERENCE, Gate.PASSED):
+        record = builders.verdict_record(unjudged, gate).encode()
+        board.add_verdict(VerdictSummary.of(record.value))
+    (agent,) = report(board, BUCKETS)
+    assert agent.score == pytest.approx((3 + 0.5625) / 4)
+    assert board.unjudged() == []
+
+
+def test_a_verdict_on_a_run_of_another_race_is_refused() -> None:
+    stranger = builders.record(PROBLEMS[0], run_id="stranger")
+    record = builders.verdict_record(stranger, Gate.PASSED).encode()
+    with pytest.raises(KeyError):
+        _board(*_agent("alpha", True)).add_verdict(VerdictSummary.of(record.value))
+
+
+def test_agents_rank_by_score_and_those_that_wait_for_a_judge_after_them() -> None:
+    waiting = [builders.record(p, label="waiting", unjudged=FAILED) for p in PROBLEMS]
+    board = _board(
+        *_judged("narrates", *[(True, Gate.REFERENCE)] * 4),
+        *_judged("reasons", *[(True, Gate.PASSED)] * 3, (False, Gate.PASSED)),
+        *waiting,
+    )
+    reports = report(board, BUCKETS)
+    assert [a.name for a in reports] == ["reasons", "narrates", "waiting"]
+    assert reports[2].judging_failed is True
+    console = Console(width=100, record=True, file=io.StringIO())
+    console.print(tables(reports))
+    text = console.export_text()
+    assert "unjudged" in text
+    assert "0.750" in text
+    assert "judge" in text
 
 
 def test_agents_rank_by_rate_and_incomplete_ones_last() -> None:

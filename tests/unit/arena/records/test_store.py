@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import IntegrityError
 
 from arena.db import schema
 from arena.db.engine import Database
 from arena.exceptions import DatabaseError
 from arena.records.store import RecordStore
+from judge.verdict import Gate
 from scoring.types import JsonObject
 from tests.unit.arena import builders
 from tests.unit.arena.builders import AGENT_FAULT, HOST_FAULT
@@ -108,3 +109,33 @@ async def test_names_with_nul_and_surrogates_do_not_break_the_race_table(
     async with database.engine.connect() as connection:
         stored = await connection.scalar(select(schema.races.c.inputs))
     assert stored == {"suites": ["a�b\\udcff"]}
+
+
+async def test_verdicts_of_runs_and_later_ones_are_stored_once(database: Database) -> None:
+    store = RecordStore(database.engine)
+    problems = (builders.problem(1), builders.problem(2))
+    await store.register(builders.race_entry(problems=problems))
+    judged = builders.record(problems[0], gate=Gate.PASSED)
+    waiting = builders.record(problems[1])
+    await store.put([judged.encode(), waiting.encode()])
+    scores = text("SELECT unjudged, coefficient, score FROM race_scores WHERE bucket IS NULL")
+    async with database.engine.connect() as connection:
+        assert tuple((await connection.execute(scores)).one()) == (1, None, None)
+    later = builders.verdict_record(waiting, Gate.REFERENCE)
+    for _ in range(2):
+        await store.put([judged.encode(), later.encode()])
+    assert await store.stored_keys("race") == {"alpha-p1-1", "alpha-p2-1", "alpha-p2-1/verdict"}
+    async with database.engine.connect() as connection:
+        found = tuple((await connection.execute(scores)).one())
+    assert found == (0, pytest.approx((1 + 0.5625) / 2), pytest.approx((1 + 0.5625) / 2))
+
+
+async def test_a_run_never_gets_another_verdict(database: Database) -> None:
+    store = RecordStore(database.engine)
+    await store.register(builders.race_entry())
+    run = builders.record(builders.problem())
+    await store.put([run.encode(), builders.verdict_record(run, Gate.REFERENCE).encode()])
+    with pytest.raises(DatabaseError, match="stored with another verdict"):
+        await store.put([builders.verdict_record(run, Gate.PASSED).encode()])
+    assert await _count(database, "verdicts") == 1
+    assert await _count(database, "records") == 2

@@ -8,7 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from arena.runs.record import LOG_TAIL_CHARS, EncodedRecord, RunSummary
+from arena.runs.record import LOG_TAIL_CHARS, EncodedRecord, Kind, RunSummary
+from arena.runs.verdicts import VerdictSummary
+from judge.verdict import Gate, Unjudged
 from scoring.exceptions import ErrorInfo
 from scoring.types import JsonObject
 from tests.unit.arena import builders
@@ -67,3 +69,30 @@ def test_only_the_end_of_a_log_is_kept() -> None:
 def test_another_schema_is_refused() -> None:
     with pytest.raises(ValueError, match="schema"):
         _ = EncodedRecord(b'{"schema":99}').value
+
+
+def test_a_verdict_is_in_the_record_and_its_summary() -> None:
+    record = builders.record(builders.problem(), gate=Gate.REFERENCE)
+    value = record.encode().value
+    summary = RunSummary.of(value)
+    assert value["unjudged"] is None
+    assert (summary.judged, summary.quality) == (True, 0.3)
+    assert summary.coefficient == summary.final_score == 0.5625
+
+
+def test_an_unjudged_run_says_why_and_has_no_numbers() -> None:
+    reason = Unjudged(HOST_FAULT, calls=3, failures=("model.timeout",) * 3)
+    value = builders.record(builders.problem(), unjudged=reason).encode().value
+    assert value["verdict"] is value["coefficient"] is value["final_score"] is None
+    summary = RunSummary.of(value)
+    assert summary.judgement == reason
+    assert (summary.judged, summary.quality, summary.final_score) == (False, None, None)
+
+
+def test_a_later_verdict_is_a_record_of_its_own_that_links_to_the_first() -> None:
+    run = builders.record(builders.problem())
+    record = builders.verdict_record(run, Gate.PASSED).encode()
+    assert (record.kind, run.encode().kind) == (Kind.VERDICT, Kind.RUN)
+    found = VerdictSummary.of(record.value)
+    assert (found.run_id, found.record_hash) == (run.run_id, run.encode().hash)
+    assert (found.coefficient, found.final_score, found.verdict.quality) == (1.0, 1.0, 0.9)

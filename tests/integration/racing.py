@@ -20,7 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from arena.runs.record import RunSummary
+from arena.runs.record import EncodedRecord, Kind, RunSummary
 from arena.runs.spool import SpoolSink
 
 STEPS = """
@@ -108,11 +108,23 @@ def _reward(number: int) -> dict[str, Any]:
     return {"product_id": str(number), "title": [f"mug {number}"], "price": price}
 
 
+VERDICT = json.dumps({"reason": "It names nothing.", "gate": "reference", "evidence": []})
+
+
 class ModelServer:
-    """A model provider. `status` other than 200 is what every completion gets."""
+    """A model provider. `status` other than 200 is what every completion gets.
+
+    It also judges what begins as a rendered trace does: `judge_status` is what those get,
+    and while `judging` is not set they are held. `tokens` is what answers to agents cost.
+    """
 
     def __init__(self) -> None:
         self.status = 200
+        self.judge_status = 200
+        self.tokens = 1
+        self.traces: queue.Queue[str] = queue.Queue()
+        self.judging = threading.Event()
+        self.judging.set()
         self.queries: list[str] = []
         self.arrived: queue.Queue[str] = queue.Queue()
         self.held: Callable[[str], bool] = lambda query: False
@@ -122,17 +134,27 @@ class ModelServer:
     def answer(self, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Answer a chat request."""
         query = str(body["messages"][-1]["content"])
+        if "TRACE mark=" in query:
+            self.traces.put(query)
+            self.judging.wait(300)
+            if self.judge_status != 200:
+                return self.judge_status, {"error": {"message": "out of order"}}
+            return 200, _completion(VERDICT, 40)
         self.queries.append(query)
         self.arrived.put(query)
         if self.held(query):
             self.let_go.wait(300)
         if self.status != 200:
             return self.status, {"error": {"message": "out of order"}}
-        message = {"role": "assistant", "content": query.split()[-1]}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        return 200, {"id": "1", "object": "chat.completion", "created": 1, "model": "oracle",
-                     "choices": [choice], "usage": usage}  # fmt: skip
+        return 200, _completion(query.split()[-1], self.tokens)
+
+
+def _completion(text: str, tokens: int) -> dict[str, Any]:
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 1, "completion_tokens": tokens, "total_tokens": tokens + 1}
+    return {"id": "1", "object": "chat.completion", "created": 1, "model": "oracle",
+            "choices": [choice], "usage": usage}  # fmt: skip
 
 
 @contextmanager
@@ -174,6 +196,7 @@ def model_server() -> Iterator[ModelServer]:
             yield model
         finally:
             model.let_go.set()
+            model.judging.set()
             server.shutdown()
             thread.join()
 
@@ -215,10 +238,15 @@ class RaceProcess:
         return self._process.returncode, out
 
 
-def results(out: Path) -> list[RunSummary]:
-    """All attempts that a race directory holds, in order."""
+def spooled(out: Path) -> list[EncodedRecord]:
+    """All records that a race directory holds, in order."""
     spool = SpoolSink(out)
     try:
-        return [RunSummary.of(record.value) for _, record in spool.load()]
+        return [record for _, record in spool.load()]
     finally:
         spool.close()
+
+
+def results(out: Path) -> list[RunSummary]:
+    """All attempts that a race directory holds, in order."""
+    return [RunSummary.of(r.value) for r in spooled(out) if r.kind is Kind.RUN]

@@ -29,7 +29,7 @@ from scoring.types import Json, JsonObject
 
 _log = structlog.get_logger(__name__)
 
-GIVE_UP_AFTER = 20
+GIVE_UP_AFTER = 8
 """Judgements in a row that every model failed: from then on nobody is asked, until the
 race is started again. Each would wait out all its tries."""
 GIVEN_UP = "judge.given_up"
@@ -50,7 +50,14 @@ class Judged:
 class RunJudge:
     """Judges runs for as long as a world is open. For many tasks of one event loop."""
 
-    def __init__(self, client: ModelClient, settings: JudgeSettings, server: str) -> None:
+    def __init__(
+        self,
+        client: ModelClient,
+        settings: JudgeSettings,
+        server: str,
+        *,
+        give_up_after: int = GIVE_UP_AFTER,
+    ) -> None:
         """`server` names who answers for the models. Raises JudgeError (CALLER)."""
         self._judge = Judge(client, settings)
         self._standins = frozenset(
@@ -59,6 +66,7 @@ class RunJudge:
             if any(route.standin for route in client.routes(model))
         )
         self._failed_in_a_row = 0
+        self._give_up_after = give_up_after
         self.concurrency = settings.concurrency
         self.conditions: JsonObject = {
             "server": server,
@@ -136,8 +144,10 @@ class RunJudge:
         return Judged(judgement.to_json(), None, worth, float(success) * worth, standins)
 
     async def _ask(self, trace: JsonObject, dialogue: list[Json] | None, query: str) -> Judgement:
-        if self._failed_in_a_row >= GIVE_UP_AFTER:
-            message = f"the judge failed {GIVE_UP_AFTER} times in a row and is not asked again"
+        if self._failed_in_a_row >= self._give_up_after:
+            message = (
+                f"the judge failed {self._give_up_after} times in a row and is not asked again"
+            )
             return Unjudged(ErrorInfo(GIVEN_UP, Fault.VALIDATOR, message))
         try:
             read = await asyncio.to_thread(Trace.from_json, trace)

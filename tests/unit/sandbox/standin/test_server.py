@@ -138,3 +138,21 @@ async def test_a_classification_is_one_word_and_a_narration_keeps_the_facts(
 def test_a_name_that_hides_a_stand_in_is_refused() -> None:
     with pytest.raises(ValueError, match="standin/"):
         register("gpt-9", models()[SHOPPER])
+
+
+@pytest.mark.parametrize(
+    "off",
+    [
+        {"reasoning_effort": "none"},
+        {"enable_thinking": False},
+        {"chat_template_kwargs": {"enable_thinking": False}},
+    ],
+)
+async def test_a_model_whose_thinking_is_off_calls_the_same_and_says_nothing(
+    client: httpx.AsyncClient, off: dict[str, object]
+) -> None:
+    thinking = (await post(client)).json()["choices"][0]["message"]
+    silent = (await post(client, **off)).json()["choices"][0]["message"]
+    assert thinking["content"]
+    assert silent["content"] is None
+    assert silent["tool_calls"] == thinking["tool_calls"]

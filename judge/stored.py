@@ -41,10 +41,10 @@ def read_traces(path: Path) -> Iterator[Stored]:
     try:
         if name.endswith((".jsonl", ".jsonl.zst")):
             for number, line in enumerate(_lines(path), start=1):
-                if line.strip():
-                    yield _read(line, f"{name}:{number}")
-        else:
-            yield _read(path.read_bytes(), name)
+                if line.strip() and (found := _read(line, f"{name}:{number}")):
+                    yield found
+        elif found := _read(path.read_bytes(), name):
+            yield found
     except (OSError, zstandard.ZstdError) as error:
         raise _bad(f"cannot read {path}: {error}") from None
 
@@ -59,13 +59,16 @@ def _lines(path: Path) -> Iterator[bytes]:
         yield from iter(lambda: buffer.readline(MAX_LINE), b"")
 
 
-def _read(data: bytes, where: str) -> Stored:
+def _read(data: bytes, where: str) -> Stored | None:
+    """None for a record that holds no trace on purpose: a verdict that came later."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         raise _bad(f"{where} is no JSON") from None
     if not isinstance(value, dict):
         raise _bad(f"{where} holds no record and no trace")
+    if value.get("kind") == "verdict":
+        return None
     record = cast("JsonObject", value) if isinstance(value.get("trace"), dict) else None
     held = value["trace"] if record is not None else value
     try:

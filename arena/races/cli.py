@@ -19,9 +19,10 @@ from arena.races.inputs import judge_name
 from arena.races.later import judge_race
 from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables, verdict
-from arena.runs.opening import STANDIN, SandboxKind, WorldOptions
+from arena.runs.opening import SandboxKind, WorldOptions
 from arena.runs.options import JudgeModels, JudgeOption
 from arena.settings import ArenaSettings, load_settings
+from judge.opening import STANDIN
 from sandbox.terminal import JsonFile, console, plain, write_json
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT

@@ -17,6 +17,7 @@ from arena.exceptions import SettingsError
 from arena.problems.titles import DEFAULT_MODEL, TitleMode, title_similarity
 from arena.runs.execution import World
 from arena.runs.judging import RunJudge
+from judge.opening import STANDIN, STANDIN_JUDGE, STANDIN_MODULE
 from judge.settings import JudgeSettings
 from sandbox.catalog import open_catalog
 from sandbox.gateway import HttpGateway
@@ -26,13 +27,7 @@ from sandbox.isolation.interface import SandboxLimits
 from sandbox.models import ModelClient, ModelRoute, ModelSettings, discover
 from sandbox.models.routes import Wire, server_name
 from sandbox.standin.process import running_standin
-from sandbox.standin.registry import PREFIX, SHOPPER
-
-STANDIN = "stand-in"
-"""The server's name in records when rule-based models answer."""
-STANDIN_JUDGE = PREFIX + "judge-1"
-_STANDIN_JUDGE_MODULE = "judge.standin"
-"""Loaded by the stand-in server, and never by this process: importing it registers."""
+from sandbox.standin.registry import SHOPPER
 
 
 class SandboxKind(StrEnum):
@@ -195,5 +190,5 @@ async def _routes(
     table = settings.routes()
     if table:
         return table, ", ".join(sorted({route.server for route in table}))
-    standin = await stack.enter_async_context(running_standin(load=[_STANDIN_JUDGE_MODULE]))
+    standin = await stack.enter_async_context(running_standin(load=[STANDIN_MODULE]))
     return await discover(standin, server=STANDIN, standin=True), STANDIN

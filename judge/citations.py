@@ -1,8 +1,9 @@
 """Do the citations of a verdict hold? Checked against the raw trace, character by character.
 
 A judge quotes what it was shown, which is `neutral` text with the offsets of the raw
-one. Wrong offsets are corrected where the quote stands exactly once; any other
-difference makes a citation false. Pure.
+one. Where the offset is wrong or missing, the quote's first occurrence in the named
+field is taken: an agent that repeats itself must not become one that nobody can cite.
+Any other difference makes a citation false. Pure.
 """
 
 from __future__ import annotations
@@ -91,11 +92,6 @@ class CitationChecker:
             start = self._place(citation, neutral(quote), shown)
         if start is None:
             return f"event {citation.event}, {citation.field}: the quote does not stand there"
-        if start < 0:
-            return (
-                f"event {citation.event}, {citation.field}: the quote stands there more than "
-                "once, and not at start"
-            )
         end = start + len(quote)
         return Span(citation.event, citation.field, start, end, raw[start:end])
 
@@ -104,9 +100,7 @@ class CitationChecker:
         if start is not None and start >= 0 and shown.startswith(quote, start):
             return start
         first = shown.find(quote)
-        if first < 0:
-            return None
-        return first if shown.find(quote, first + 1) < 0 else -1
+        return None if first < 0 else first
 
     def _read(self, seq: int, field: str) -> tuple[str, str] | None:
         raw = field_text(self._trace, self._events[seq], field)

@@ -7,13 +7,17 @@ from scoring.exceptions import ArenaError, ErrorInfo, Fault
 __all__ = [
     "AgentFileError",
     "ArenaError",
+    "ChainRefusedError",
+    "ChainUnavailableError",
     "ConformanceError",
     "DatabaseError",
     "DatabaseUnreachableError",
     "ErrorInfo",
     "Fault",
+    "JournalConflictError",
     "OtherInputsError",
     "RaceError",
+    "SealError",
     "SettingsError",
     "SpoolError",
 ]
@@ -72,4 +76,32 @@ class ConformanceError(ArenaError):
     """Vector files that cannot be judged: broken, of no known kind, or wanting a catalogue."""
 
     code = "conformance.bad_vectors"
+    fault = Fault.CALLER
+
+
+class SealError(ArenaError):
+    """Bytes that are no seal, or a seal that cannot be made."""
+
+    code = "seal.broken"
+    fault = Fault.VALIDATOR
+
+
+class JournalConflictError(ArenaError):
+    """A journal that has gone on since it was read."""
+
+    code = "journal.conflict"
+    fault = Fault.PLATFORM
+
+
+class ChainUnavailableError(ArenaError):
+    """A chain that does not answer now and may answer later."""
+
+    code = "chain.unavailable"
+    fault = Fault.PLATFORM
+
+
+class ChainRefusedError(ArenaError):
+    """A chain that answers no: not registered, too soon, not enough balance."""
+
+    code = "chain.refused"
     fault = Fault.CALLER

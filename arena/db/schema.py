@@ -149,4 +149,50 @@ verdicts = Table(
 verdicts stand in a record of their own, the others in their run's. The view `race_scores`
 sums them up by race, agent and bucket."""
 
-APPEND_ONLY = (races, agent_sources, race_agents, race_problems, records, runs, verdicts)
+seals = Table(
+    "seals",
+    metadata,
+    Column("seal_hash", LargeBinary, primary_key=True),
+    Column("validator", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("previous", LargeBinary),
+    Column("kind", Text, nullable=False),
+    Column("record_hash", LargeBinary, ForeignKey("records.record_hash"), nullable=False),
+    Column("sealed_at", DateTime(timezone=True), nullable=False, index=True),
+    Column("block_number", BigInteger),
+    Column("block_hash", Text),
+    Column("content", LargeBinary, nullable=False),
+    Column("signature", LargeBinary, nullable=False),
+    _stored_at(),
+    UniqueConstraint("record_hash"),
+    UniqueConstraint("validator", "sequence"),
+    UniqueConstraint("validator", "previous", postgresql_nulls_not_distinct=True),
+)
+"""Who vouches for a record (`arena/runs/seal.py`): `content` is the seal's exact bytes and
+`seal_hash` their SHA-256; the other columns are read from it. A validator has one seal of
+each number and one after each seal, the first after none. A seal stands here only with its
+record; one whose record is withheld stands in exports. Numbers come in any order."""
+
+problem_contents = Table(
+    "problem_contents",
+    metadata,
+    Column("problem_id", Text, nullable=False),
+    Column("content_hash", LargeBinary, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    _stored_at(),
+    PrimaryKeyConstraint("problem_id", "content_hash"),
+)
+"""Problems with their rewards, as records name them (`problem.content_hash`): zstandard over
+canonical JSON; `content_hash` is the SHA-256 of that JSON. Never public by itself."""
+
+APPEND_ONLY = (
+    races,
+    agent_sources,
+    race_agents,
+    race_problems,
+    records,
+    runs,
+    verdicts,
+    seals,
+    problem_contents,
+)

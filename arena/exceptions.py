@@ -9,6 +9,7 @@ __all__ = [
     "ArenaError",
     "ChainRefusedError",
     "ChainUnavailableError",
+    "ClusterError",
     "ConformanceError",
     "DatabaseError",
     "DatabaseUnreachableError",
@@ -16,6 +17,7 @@ __all__ = [
     "Fault",
     "JournalConflictError",
     "OtherInputsError",
+    "PartitionError",
     "RaceError",
     "SealError",
     "SettingsError",
@@ -104,4 +106,18 @@ class ChainRefusedError(ArenaError):
     """A chain that answers no: not registered, too soon, not enough balance."""
 
     code = "chain.refused"
+    fault = Fault.CALLER
+
+
+class ClusterError(ArenaError):
+    """Problems that cannot be clustered: one id with two contents."""
+
+    code = "cluster.refused"
+    fault = Fault.CALLER
+
+
+class PartitionError(ArenaError):
+    """A partition that cannot be read, or a change to it that its rules refuse."""
+
+    code = "partition.refused"
     fault = Fault.CALLER

@@ -185,6 +185,21 @@ problem_contents = Table(
 """Problems with their rewards, as records name them (`problem.content_hash`): zstandard over
 canonical JSON; `content_hash` is the SHA-256 of that JSON. Never public by itself."""
 
+journal = Table(
+    "journal",
+    metadata,
+    Column("stream", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("at", DateTime(timezone=True), nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    _stored_at(),
+    PrimaryKeyConstraint("stream", "sequence"),
+)
+"""What happened to bank, clusters, partition and calendar (`arena/journal.py`): the entries
+of a stream, counted from 1 without a gap. `data` is canonical JSON; `at` is the event's own
+time, `stored_at` the database's."""
+
 APPEND_ONLY = (
     races,
     agent_sources,
@@ -195,4 +210,5 @@ APPEND_ONLY = (
     verdicts,
     seals,
     problem_contents,
+    journal,
 )

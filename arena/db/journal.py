@@ -1,0 +1,107 @@
+"""Journals in Postgres: streams of events behind `arena.journal.Journal`.
+
+Whoever writes says behind which entry it decided. The primary key is what settles two
+writers that decided on the same state: the second one waits for the first and is then
+refused, whole, with JournalConflictError.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC
+
+from sqlalchemy import func, insert, select
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncEngine
+
+from arena.db import schema
+from arena.db.engine import database_error
+from arena.exceptions import JournalConflictError
+from arena.journal import Entry, Event
+from arena.runs.canonical import canonical
+
+_BATCH = 1_000
+"""Rows of one INSERT: a large import is not to pass the database's time for an answer."""
+
+_UNIQUE_VIOLATION = "23505"
+
+
+class PostgresJournal:
+    """A journal that outlives its process; its table refuses UPDATE, DELETE and TRUNCATE.
+
+    Its methods raise DatabaseUnreachableError or DatabaseError when the database does.
+    """
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self._engine = engine
+
+    async def append(self, stream: str, events: Sequence[Event], *, after: int) -> list[Entry]:
+        """As `Journal.append`. Raises ValueError for an event whose time has no zone."""
+        # In a thread: a suite is megabytes of canonical JSON.
+        rows = await asyncio.to_thread(_rows, stream, events, after)
+        with self._told():
+            try:
+                await self._insert(stream, rows, after)
+            except IntegrityError as error:
+                if getattr(error.orig, "sqlstate", None) != _UNIQUE_VIOLATION:
+                    raise
+                raise JournalConflictError(
+                    f"{stream} has gone on behind entry {after} meanwhile"
+                ) from None
+        return [Entry(stream, after + i, event) for i, event in enumerate(events, 1)]
+
+    async def read(self, stream: str, *, after: int = 0) -> list[Entry]:
+        """As `Journal.read`. Times come back in UTC."""
+        table = schema.journal.c
+        query = (
+            select(table.sequence, table.kind, table.at, table.data)
+            .where(table.stream == stream, table.sequence > after)
+            .order_by(table.sequence)
+        )
+        with self._told():
+            async with self._engine.connect() as connection:
+                rows = (await connection.execute(query)).all()
+        return await asyncio.to_thread(
+            lambda: [
+                Entry(stream, n, Event(kind, at.astimezone(UTC), json.loads(data)))
+                for n, kind, at, data in rows
+            ]
+        )
+
+    async def _insert(self, stream: str, rows: Sequence[dict[str, object]], after: int) -> None:
+        table = schema.journal
+        last = select(func.coalesce(func.max(table.c.sequence), 0)).where(table.c.stream == stream)
+        async with self._engine.begin() as connection:
+            # Refuses a gap. What is committed between this and the INSERT meets the key.
+            found = await connection.scalar(last)
+            if found != after:
+                raise JournalConflictError(f"{stream} has {found} entries, expected {after}")
+            for start in range(0, len(rows), _BATCH):
+                await connection.execute(insert(table), rows[start : start + _BATCH])
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What a driver raises, as an error of this room."""
+        try:
+            yield
+        except (SQLAlchemyError, OSError, TimeoutError) as error:
+            where = self._engine.url.render_as_string(hide_password=True)
+            raise database_error(error, where) from error
+
+
+def _rows(stream: str, events: Sequence[Event], after: int) -> list[dict[str, object]]:
+    if any(event.at.tzinfo is None for event in events):
+        raise ValueError("an event's time needs a time zone")
+    return [
+        {
+            "stream": stream,
+            "sequence": after + i,
+            "kind": event.kind,
+            "at": event.at,
+            "data": canonical(event.data),
+        }
+        for i, event in enumerate(events, 1)
+    ]

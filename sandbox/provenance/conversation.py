@@ -66,6 +66,10 @@ class Conversations:
             self._close(seq)
         return extended
 
+    def held_by(self, prompt: Prompt) -> set[int]:
+        """The completions whose turn stands in `prompt`, however often that was asked."""
+        return self._held_turns(prompt)
+
     def _close(self, seq: int) -> None:
         prompt = self._prompt_of[seq]
         self._open[prompt].discard(seq)

@@ -48,10 +48,25 @@ def read_emissions(event: LlmEvent, prompt: Sequence[JsonObject]) -> list[Emissi
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(message, dict):
             continue
-        native = native_calls(message)
-        text = without_prefill(message_text(message.get("content")), prefill)
-        emitted += (Emission(event.seq, index, call) for call in _union(native, text_calls(text)))
+        calls = (call for _, call in emitted_calls(message, prefill))
+        emitted += (Emission(event.seq, index, call) for call in calls)
     return emitted[:MAX_EMISSIONS]
+
+
+def emitted_calls(message: JsonObject, prefill: str = "") -> list[tuple[WrittenCall, Call]]:
+    """The calls of one choice's message, each as it was written and in normal form.
+
+    Native calls first, then those of `<tool_call>` text that do not stand among them.
+    Drafts inside a think are none.
+    """
+    items = message.get("tool_calls")
+    native = [read_call(i) for i in items] if isinstance(items, list) else []
+    text = without_prefill(message_text(message.get("content")), prefill)
+    blocks = (block for block in read_blocks(text) if block.kind == "tool_call")
+    tagged = [written for block in blocks for written in read_tool_calls(block.body)]
+    return _union(
+        [(w, _normal(w)) for w in native if w is not None], [(w, _normal(w)) for w in tagged]
+    )
 
 
 def native_calls(message: JsonObject) -> list[Call]:
@@ -59,12 +74,6 @@ def native_calls(message: JsonObject) -> list[Call]:
     items = message.get("tool_calls")
     written = [read_call(i) for i in items] if isinstance(items, list) else []
     return [_normal(w) for w in written if w is not None]
-
-
-def text_calls(text: str) -> list[Call]:
-    """The calls in `<tool_call>` blocks of a text, normalised. Drafts inside a think are none."""
-    blocks = (block for block in read_blocks(text) if block.kind == "tool_call")
-    return [call for block in blocks for call in block_calls(block.body)]
 
 
 def block_calls(body: str) -> list[Call]:
@@ -92,13 +101,15 @@ def _normal(written: WrittenCall) -> Call:
     return normalise(written.name, written.arguments)
 
 
-def _union(native: list[Call], text: list[Call]) -> list[Call]:
+def _union(
+    native: list[tuple[WrittenCall, Call]], text: list[tuple[WrittenCall, Call]]
+) -> list[tuple[WrittenCall, Call]]:
     """Native calls, then those text calls that do not stand among them."""
-    seen = Counter(call.key for call in native)
+    seen = Counter(call.key for _, call in native)
     union = list(native)
-    for call in text:
+    for written, call in text:
         if seen[call.key] > 0:
             seen[call.key] -= 1
         else:
-            union.append(call)
+            union.append((written, call))
     return union

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, TypeAlias, cast
 
@@ -23,6 +23,9 @@ MAX_CALLS_PER_BLOCK = 1000
 
 MAX_TAGS = 50_000
 """Tags read from one text; what follows is plain text. A history within any limit has fewer."""
+
+MAX_ENCODINGS = 2
+"""How often arguments may be JSON text inside JSON text: models escape once too often."""
 
 _TAG = re.compile(r"<(/?)(think|tool_call|obs|response)\s{0,4}>")
 _FENCE_OPENS = re.compile(r"```[A-Za-z]{0,12}")
@@ -41,10 +44,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class WrittenCall:
-    """A tool call as somebody wrote it down. `arguments` is None when they cannot be read."""
+    """A tool call as somebody wrote it down. `arguments` is None when they cannot be read;
+    `written` is what stands in their place, read or not."""
 
     name: str
     arguments: JsonObject | None
+    written: Json = field(default=None, compare=False)
 
 
 def read_blocks(text: str) -> list[Block]:
@@ -112,12 +117,14 @@ def read_call(item: Json) -> WrittenCall | None:
     arguments = item.get("parameters")
     if arguments is None:
         arguments = item.get("arguments")
-    return WrittenCall(name.strip(), read_arguments(arguments))
+    return WrittenCall(name.strip(), read_arguments(arguments), arguments)
 
 
 def read_arguments(arguments: Json) -> JsonObject | None:
-    """Arguments as an object: given as one, as its JSON text, or left out."""
-    if isinstance(arguments, str):
+    """Arguments as an object: given as one, as its JSON text (also encoded twice), or left out."""
+    for _ in range(MAX_ENCODINGS):
+        if not isinstance(arguments, str):
+            break
         if not arguments.strip():
             return {}
         arguments = read_json(arguments)

@@ -11,6 +11,7 @@ from sandbox.provenance.tags import (
     message_text,
     read_arguments,
     read_blocks,
+    read_call,
     read_json,
     read_tool_calls,
 )
@@ -76,7 +77,16 @@ def test_unreadable_arguments_are_told_from_none() -> None:
     assert read_arguments(None) == read_arguments(" ") == {}
     assert read_arguments("{broken") is None
     assert read_arguments([1]) is None
+    broken = read_call({"name": "a", "arguments": "{broken"})
+    assert broken is not None
+    assert (broken.arguments, broken.written) == (None, "{broken")
     assert read_json("[" * 100_000) is None
+
+
+def test_arguments_encoded_once_too_often_are_read() -> None:
+    twice = json.dumps(json.dumps({"q": "bag"}))
+    assert read_arguments(twice) == {"q": "bag"}
+    assert read_arguments(json.dumps(twice)) is None
 
 
 def test_a_messages_text_is_a_string_or_its_text_parts() -> None:

@@ -33,12 +33,16 @@ class Reason(StrEnum):
     UNKNOWN_SCHEMA = "record.unknown_schema"
     OPEN = "record.open"
     BAD_SEAL = "record.bad_seal"
+    DUPLICATE = "record.duplicate"
+    """The same record, or another one of the same run, came before it."""
     NO_PROBLEM = "record.problem_not_at_hand"
     OTHER_CATALOGUE = "record.catalogue_not_at_hand"
     NOT_RELEASED = "release.not_released"
     NEVER_TOUCH = "partition.never_touch"
     NO_MODEL_TURN = "normalise.no_model_turn"
+    NO_CALL = "normalise.no_call"
     CUT_OFF = "normalise.cut_off"
+    LOST_CONTEXT = "normalise.lost_context"
     UNJUDGED = "coefficient.unjudged"
     LOW_COEFFICIENT = "coefficient.low"
     UNANSWERED_CALL = "format.unanswered_call"
@@ -68,6 +72,7 @@ class ResultSource(StrEnum):
     PROMPT = "prompt"
     WIRE = "wire"
     RECOMPUTED = "recomputed"
+    """What the tool answers: for calls that agent code carries out and shows to nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +88,25 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What came back for a call, as JSON text. `mismatch`: what the agent showed the model is
-    not what the wire answered."""
+    """What came back for a call: a text as it is, any other value as compact JSON.
+
+    `mismatch`: what the agent showed the model is not what the wire (or the tool, for
+    helpers that run in agent code) answers. `abridged`: it is that answer shortened; a
+    mismatch that is not abridged says something else.
+    """
 
     call_id: str
     content: str
     source: ResultSource
     mismatch: bool = False
+    abridged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """One completion: thinking, text, calls, and the results the model saw of them.
-    `results` has at most one per call, in the order of the calls."""
+    `results` has at most one per call, in the order of the calls. `finish_reason` is
+    `length` for a completion that was cut, else `tool_calls` or `stop`."""
 
     reasoning: str
     content: str
@@ -105,14 +116,39 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """What a run holds besides its trajectory, counted."""
+
+    completions: int = 0
+    """Answered, and in no turn: side calls, other conversations, what comes after the end."""
+    failed: int = 0
+    """Completions that brought nothing: not 200, or without text and call."""
+    choices: int = 0
+    """Choices (n > 1) that the agent did not go on with."""
+    harness_messages: int = 0
+    """Messages between turns that code wrote and that show no result."""
+    dispatches: int = 0
+    """Tool calls on the wire that no turn of the trajectory emitted."""
+
+
+class Dialect(StrEnum):
+    """How the model spoke; `CODE` where code made the calls (axis B)."""
+
+    NATIVE = "native"
+    TAGS = "tags"
+    CODE = "code"
+
+
+@dataclass(frozen=True, slots=True)
 class Trajectory:
     """One run in the OpenAI tool-calls schema: the system text of the corpus, the query, and
-    the turns. `dialect` says how the model spoke: `native` or `tags`; it changes no row."""
+    the turns. `dialect` changes no row."""
 
     query: str
     turns: tuple[Turn, ...]
     dialect: str
     rewritten: bool = False
+    left_out: LeftOut = LeftOut()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +156,7 @@ class Features:
     """What ranks a trajectory within its problem, and what statistics are made of.
 
     `depth` is turns with thinking and a call. `queries` counts distinct searches.
-    `verified`: a product was viewed or checked before it was recommended. `regularity` is
+    `verified`: each recommended product was viewed or checked before. `regularity` is
     the share of turns of the commonest shape. `shape` is the sequence of tools, by which
     two traces are told apart.
     """

@@ -7,19 +7,23 @@ from scoring.exceptions import ArenaError, ErrorInfo, Fault
 __all__ = [
     "AgentFileError",
     "ArenaError",
+    "BankError",
     "ChainRefusedError",
     "ChainUnavailableError",
     "ClusterError",
     "ConformanceError",
     "DatabaseError",
     "DatabaseUnreachableError",
+    "DrawError",
     "ErrorInfo",
     "Fault",
     "JournalConflictError",
     "OtherInputsError",
     "PartitionError",
     "RaceError",
+    "RewordingError",
     "SealError",
+    "SeasonError",
     "SettingsError",
     "SpoolError",
 ]
@@ -109,6 +113,20 @@ class ChainRefusedError(ArenaError):
     fault = Fault.CALLER
 
 
+class BankError(ArenaError):
+    """A change to the problem bank that its rules refuse."""
+
+    code = "bank.refused"
+    fault = Fault.CALLER
+
+
+class RewordingError(ArenaError):
+    """A rewording that cannot be had: a model that fails, or one that is not there."""
+
+    code = "rewording.failed"
+    fault = Fault.VALIDATOR
+
+
 class ClusterError(ArenaError):
     """Problems that cannot be clustered: one id with two contents."""
 
@@ -120,4 +138,18 @@ class PartitionError(ArenaError):
     """A partition that cannot be read, or a change to it that its rules refuse."""
 
     code = "partition.refused"
+    fault = Fault.CALLER
+
+
+class SeasonError(ArenaError):
+    """Something that the rules of a season do not allow, or not now."""
+
+    code = "season.refused"
+    fault = Fault.CALLER
+
+
+class DrawError(ArenaError):
+    """A draw that cannot be made, or a record of one that cannot be read."""
+
+    code = "draw.refused"
     fault = Fault.CALLER

@@ -1,0 +1,1 @@
+"""The season: one race a day, from qualifying to the champion, as a pure state machine."""

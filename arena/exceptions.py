@@ -18,6 +18,9 @@ __all__ = [
     "ErrorInfo",
     "Fault",
     "JournalConflictError",
+    "LogError",
+    "LogHeadError",
+    "ProofError",
     "OtherInputsError",
     "PartitionError",
     "RaceError",
@@ -90,6 +93,27 @@ class SealError(ArenaError):
 
     code = "seal.broken"
     fault = Fault.VALIDATOR
+
+
+class LogError(ArenaError):
+    """Something that the log of seals refuses: a day out of order, an export in the way."""
+
+    code = "log.refused"
+    fault = Fault.CALLER
+
+
+class LogHeadError(ArenaError):
+    """Bytes that are no head of a log."""
+
+    code = "log.bad_head"
+    fault = Fault.CALLER
+
+
+class ProofError(ArenaError):
+    """A proof that cannot be made or read."""
+
+    code = "proof.bad"
+    fault = Fault.CALLER
 
 
 class JournalConflictError(ArenaError):

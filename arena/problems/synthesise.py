@@ -9,7 +9,7 @@ catalogue that it is given.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from arena.problems.drawing import constraints, draw_reward, draw_voucher, with_close_price
@@ -28,6 +28,11 @@ WRONG_DRAWS = 2
 """Drawn products that must fail in the place of each answer. One may satisfy it by luck."""
 TRIES = 200
 """Draws for one problem before the catalogue is called too small."""
+GENERATOR = "synthesise-1"
+"""The version of what makes problems: another one makes others from the same seed."""
+
+TOO_SMALL = "problem.catalog_too_small"
+"""Code of ProblemError. Stable."""
 
 Counts = Mapping[Bucket, int]
 
@@ -51,16 +56,51 @@ def synthesise(
     `key` makes their ids. Raises ProblemError when the catalogue has not enough products
     of the kind that a bucket needs.
     """
-    material = _Material(catalog, random.Random(f"{seed}/material"))  # noqa: S311 - no secret
-    made: dict[str, Problem] = {}
+    synthesis = Synthesis(catalog, seed=seed, key=key)
     for bucket in Bucket:
-        # A generator of its own: the problems of one bucket do not depend on the others' count.
-        rng = random.Random(f"{seed}/{bucket}")  # noqa: S311 - no secret
         for _ in range(counts.get(bucket, 0)):
-            problem = _one(bucket, material, rng, key, made)
-            made[problem.problem_id] = problem
+            synthesis.draw(bucket)
             advance()
-    return tuple(made.values())
+    return tuple(synthesis.made.values())
+
+
+class Synthesis:
+    """A source of problems that are all different. No product of `without` answers one.
+
+    The problems of one bucket do not depend on how many of the others are drawn.
+    """
+
+    def __init__(
+        self, catalog: Catalog, *, seed: int, key: bytes = LOCAL_KEY, without: Container[str] = ()
+    ) -> None:
+        rng = random.Random(f"{seed}/material")  # noqa: S311 - no secret
+        self.made: dict[str, Problem] = {}
+        """All problems so far by id, in order."""
+        self.used: set[str] = set()
+        """Products that are not to answer another problem; whoever draws may add some."""
+        self._key = key
+        self._material = _Material(catalog, rng, without)
+        self._rngs = {
+            bucket: random.Random(f"{seed}/{bucket}")  # noqa: S311 - no secret
+            for bucket in Bucket
+        }
+
+    def draw(self, bucket: Bucket) -> Problem:
+        """One more. Raises ProblemError (`problem.catalog_too_small`) when there is none."""
+        material, rng = self._material, self._rngs[bucket]
+        for _ in range(TRIES):
+            problem = _try(bucket, material, rng)
+            if problem is None or not self.used.isdisjoint(r.product_id for r in problem.rewards):
+                continue
+            named = replace(problem, problem_id=problem_id_of(problem_to_json(problem), self._key))
+            if named.problem_id not in self.made and _checked(named, material, rng):
+                self.made[named.problem_id] = named
+                return named
+        raise ProblemError(
+            f"the catalogue gives no more {bucket.category} problems after {len(self.made)} in all",
+            code=TOO_SMALL,
+            remedy="ask for fewer problems, or give a larger catalogue",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +115,8 @@ class _Draft:
 class _Material:
     """Products to draw from, and the shops that sell several of them."""
 
-    def __init__(self, catalog: Catalog, rng: random.Random) -> None:
-        ids = list(catalog.ids())
+    def __init__(self, catalog: Catalog, rng: random.Random, without: Container[str]) -> None:
+        ids = [product_id for product_id in catalog.ids() if product_id not in without]
         chosen = sorted(rng.sample(ids, POOL)) if len(ids) > POOL else ids
         self.products = list(catalog.products(chosen).values())
         self.by_id = {product.product_id: product for product in self.products}
@@ -84,23 +124,6 @@ class _Material:
         for product in self.products:
             shops.setdefault(product.shop_id, []).append(product)
         self.shops = [shops[shop] for shop in sorted(shops) if len(shops[shop]) > 1]
-
-
-def _one(
-    bucket: Bucket, material: _Material, rng: random.Random, key: bytes, made: Mapping[str, Problem]
-) -> Problem:
-    for _ in range(TRIES):
-        problem = _try(bucket, material, rng)
-        if problem is None:
-            continue
-        named = replace(problem, problem_id=problem_id_of(problem_to_json(problem), key))
-        if named.problem_id not in made and _checked(named, material, rng):
-            return named
-    raise ProblemError(
-        f"the catalogue gives no more {bucket.category} problems after {len(made)} in all",
-        code="problem.catalog_too_small",
-        remedy="ask for fewer problems, or give a larger catalogue",
-    )
 
 
 def _try(bucket: Bucket, material: _Material, rng: random.Random) -> Problem | None:

@@ -1,0 +1,268 @@
+"""How problems come into the bank, and what happens to those that stand there.
+
+The rules, for a problem that comes to a pool:
+
+- It stands already with the same content: nothing happens. With another content it is
+  refused: a new version needs the old one retired first.
+- A **suite** comes in whatever it meets. The bank's problems of its clusters leave: retired.
+- To **held-out** comes nothing that shares a cluster with a suite, or with a problem that
+  was ever open or raced. To **open** comes nothing that shares a cluster with a suite or a
+  held-out problem. Such problems are *left out*, and counted by reason.
+- Where a problem shows that two clusters are one, they merge, and the rule of `merging`
+  says who leaves: held-out stays, open leaves, and before a suite everyone leaves.
+
+Nothing here touches a disk; `Intake` changes the bank and the clusters that it is given,
+problem by problem, since each one meets those before it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Protocol
+
+from arena.exceptions import BankError
+from arena.journal import Event
+from arena.problems.bank import GROWN, IMPORTED, MERGED, RETIRED, Bank
+from arena.problems.holdings import (
+    OTHER_CONTENT,
+    OTHER_POOL,
+    TWO_CLUSTERS,
+    TWO_POOLS,
+    UNKNOWN_POOL,
+    Cluster,
+    Holding,
+    Origin,
+    Provenance,
+    content_hash,
+    content_of,
+)
+from arena.problems.merging import POOLS
+from arena.problems.pools import Pool
+from scoring.types import Json, JsonObject, Problem
+
+
+class Joined(Protocol):
+    """Where a problem was put by a `ClusterIndex`."""
+
+    @property
+    def cluster(self) -> str:
+        """The name of its cluster now."""
+        ...
+
+    @property
+    def merged(self) -> Sequence[str]:
+        """The names of clusters that are this one from now on."""
+        ...
+
+
+class ClusterIndex(Protocol):
+    """What finds the leak cluster of a problem: `arena.problems.clusters.Clusters`."""
+
+    def add(self, problem: Problem) -> Joined:
+        """Take a problem in, and say which cluster it is of."""
+        ...
+
+
+class LeftOut(StrEnum):
+    """Why a problem was not let into the bank. Stable: `--json` shows it."""
+
+    SUITE = "meets_suite"
+    """Its cluster has a suite's problem."""
+    HELD_OUT = "meets_held_out"
+    """Open, it would give a held-out problem away."""
+    OPEN = "meets_open"
+    """Held out, it would be known from an open problem."""
+    EXPOSED = "meets_exposed"
+    """Held out, it would be known from a problem that was open or raced once."""
+    RETIRED = "retired"
+    """It is retired, and the same content does not come back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """A problem of the bank that had to leave, and why."""
+
+    problem_id: str
+    reason: str
+
+
+@dataclass(slots=True)
+class Taken:
+    """What came of problems that were brought to the bank."""
+
+    events: list[Event] = field(default_factory=list)
+    """To be appended to the stream, in this order; applied to the bank already."""
+    admitted: list[str] = field(default_factory=list)
+    already: list[str] = field(default_factory=list)
+    """Problems that stood there, the same."""
+    left_out: dict[str, LeftOut] = field(default_factory=dict)
+    left: list[Left] = field(default_factory=list)
+    """Who of the bank was retired for them."""
+    merged: int = 0
+    """Clusters that were absorbed by another."""
+
+    def left_out_by_reason(self) -> dict[str, int]:
+        """How many were left out, by reason."""
+        return dict(sorted(Counter(reason.value for reason in self.left_out.values()).items()))
+
+
+class Intake:
+    """Brings problems into a bank. When it raises, bank and clusters are of no more use."""
+
+    def __init__(self, bank: Bank, clusters: ClusterIndex, at: datetime) -> None:
+        bank.check_clock(at)
+        self.taken = Taken()
+        self._bank = bank
+        self._clusters = clusters
+        self._at = at
+
+    def take(self, problems: Iterable[Problem], pool: Pool, provenance: Provenance) -> Taken:
+        """Bring each of the problems; what came of all so far. Raises BankError."""
+        for problem in problems:
+            self.bring(problem, pool, provenance)
+        return self.taken
+
+    def bring(self, problem: Problem, pool: Pool, provenance: Provenance) -> bool:
+        """Bring one problem; whether it stands in the bank now. Raises BankError.
+
+        `bank.unknown_pool` for retired; `bank.two_pools` and `bank.two_clusters` for a
+        problem that names another pool or cluster than it comes to; `bank.other_content`
+        and `bank.other_pool` for one that stands already, otherwise.
+        """
+        _check_pool(problem, pool)
+        content = content_of(problem)
+        digest = content_hash(content)
+        before = self._bank.get(problem.problem_id)
+        if before is not None and self._stands(before, pool, digest):
+            self.taken.already.append(problem.problem_id)
+            return True
+        if before is not None and before.content_hash == digest and not pool.is_suite:
+            self.taken.left_out[problem.problem_id] = LeftOut.RETIRED
+            return False
+        cluster, met = self._place(problem, before)
+        self._unite(cluster, met, problem.problem_id, pool)
+        reason = self._unfit(self._bank.cluster(cluster), pool)
+        if reason is not None:
+            self.taken.left_out[problem.problem_id] = reason
+            return False
+        self._admit(problem, content, digest, cluster, pool, provenance)
+        return True
+
+    def _stands(self, before: Holding, pool: Pool, digest: str) -> bool:
+        """Whether there is nothing to do for a problem whose id is taken."""
+        if before.retired:
+            return False
+        if before.content_hash != digest:
+            raise BankError(
+                f"problem {before.problem_id[:80]} stands in {before.pool} with another content",
+                code=OTHER_CONTENT,
+                remedy="a new version: arena problems retire its id, then import it"
+                if not before.pool.is_suite
+                else "suites do not change: give the problem a new id",
+            )
+        if before.pool is pool or (before.pool.is_suite and pool.is_suite):
+            return True
+        if pool.is_suite:
+            return False
+        raise BankError(
+            f"problem {before.problem_id[:80]} stands in {before.pool}, and is brought to {pool}",
+            code=OTHER_POOL,
+        )
+
+    def _place(self, problem: Problem, before: Holding | None) -> tuple[str, list[Cluster]]:
+        """The name of the problem's cluster, and those of the bank that it meets."""
+        key = problem.problem_id
+        if before is not None and before.content_hash != content_hash(content_of(problem)):
+            # A new version is another content, which the index has to see as well.
+            key = f"{key}@{before.version + 1}"
+        joined = self._clusters.add(replace(problem, problem_id=key, pool=None, cluster=None))
+        names = dict.fromkeys(self._bank.resolve(n) for n in (joined.cluster, *joined.merged))
+        cluster = self._bank.resolve(joined.cluster)
+        met = [found for name in names if (found := self._bank.cluster(name)) is not None]
+        for said in (problem.cluster, before.cluster if before else None):
+            if said is not None and self._bank.resolve(said) not in names:
+                raise BankError(
+                    f"problem {problem.problem_id[:80]} has two clusters: {said[:80]}, and "
+                    f"{cluster}",
+                    code=TWO_CLUSTERS,
+                    remedy="leave `cluster` out of the file"
+                    if problem.cluster
+                    else "give the problem a new id",
+                )
+        return cluster, met
+
+    def _unite(self, name: str, met: Sequence[Cluster], problem_id: str, pool: Pool) -> None:
+        """Make one cluster of those that the problem meets; who must leave retires first."""
+        where = {i: self._bank.need(i).pool for cluster in met for i in cluster.live}
+        before_suite = pool.is_suite or any(cluster.suite for cluster in met)
+        if before_suite:
+            leaving = sorted(i for i, place in where.items() if not place.is_suite)
+            reason = f"its cluster meets a suite (problem {problem_id})"
+        else:
+            leaving = list(POOLS.leavers(where))
+            reason = f"its cluster meets a held-out problem (problem {problem_id})"
+        if leaving:
+            self._note(RETIRED, {"problems": [*leaving], "reason": reason})
+            self.taken.left += [Left(i, reason) for i in leaving]
+        absorbed = [cluster.name for cluster in met if cluster.name != name]
+        if absorbed:
+            self._note(MERGED, {"cluster": name, "absorbed": [*absorbed], "because_of": problem_id})
+            self.taken.merged += len(absorbed)
+
+    def _unfit(self, cluster: Cluster | None, pool: Pool) -> LeftOut | None:
+        """Why a problem of this cluster may not come to the pool."""
+        if cluster is None or pool.is_suite:
+            return None
+        if cluster.suite:
+            return LeftOut.SUITE
+        if pool is Pool.OPEN:
+            return LeftOut.HELD_OUT if cluster.pool is Pool.HELD_OUT else None
+        if cluster.pool is Pool.OPEN:
+            return LeftOut.OPEN
+        return LeftOut.EXPOSED if cluster.exposed else None
+
+    def _admit(
+        self,
+        problem: Problem,
+        content: JsonObject,
+        digest: str,
+        cluster: str,
+        pool: Pool,
+        provenance: Provenance,
+    ) -> None:
+        before = self._bank.get(problem.problem_id)
+        grown = provenance.origin is Origin.SYNTHESIS
+        self._note(
+            GROWN if grown else IMPORTED,
+            {
+                "problem": content,
+                "content_hash": digest,
+                "version": before.version + 1 if before else 1,
+                "provenance": provenance.to_json(),
+                "cluster": cluster,
+                "pool": pool.value,
+                "reason": "grown" if grown else "imported",
+            },
+        )
+        self.taken.admitted.append(problem.problem_id)
+
+    def _note(self, kind: str, data: dict[str, Json]) -> None:
+        event = Event(kind, self._at, data)
+        self._bank.apply(event)
+        self.taken.events.append(event)
+
+
+def _check_pool(problem: Problem, pool: Pool) -> None:
+    if pool is Pool.RETIRED:
+        raise BankError("problems do not come to retired: they leave to it", code=UNKNOWN_POOL)
+    if problem.pool is not None and problem.pool != pool.value:
+        raise BankError(
+            f"problem {problem.problem_id[:80]} says it is of {problem.pool[:60]}, and is brought "
+            f"to {pool}",
+            code=TWO_POOLS,
+            remedy="leave `pool` out of the file, or name that pool",
+        )

@@ -24,8 +24,17 @@ class ArenaSettings(BaseSettings):
 
     database_url: SecretStr | None = None
     """Postgres to store results in; without it an embedded one starts in `data_dir`."""
+    database_owner_url: SecretStr | None = None
+    """The same database for a login that owns its tables, used only to migrate them; the
+    other login then needs no rights but to read and to add rows."""
     data_dir: Path = Path("var")
-    """The embedded database, and race directories that nobody named."""
+    """The embedded database, the ledgers of those who seal, the local key, and race
+    directories that nobody named."""
+    wallet_name: str | None = None
+    """The wallet whose hotkey signs records; with none of the three, a local key does."""
+    wallet_hotkey: str | None = None
+    wallet_path: Path | None = None
+    """Where wallets lie; the SDK's own place by default."""
     attempts: Annotated[int, Field(ge=1, le=20)] = 3
     """How often a problem is tried when the host or the model provider failed."""
     retry_seconds: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 5.0

@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
+from sqlalchemy import NullPool, event
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from arena.db.embedded import EmbeddedPostgres
+from arena.db.guard import LOGIN, WRITER, Guard, create_login, guard
 from arena.db.migrate import migrate
 from arena.exceptions import ArenaError, DatabaseError, DatabaseUnreachableError, Fault
 from arena.settings import ArenaSettings
@@ -37,24 +40,33 @@ _AWAY = (
 class Database:
     """An engine and, when embedded, the server behind it.
 
-    `ready()` makes it answer: starts the embedded server if it must, and migrates. It is
-    called again after an outage.
+    `engine` is what the application works with: it adds rows and reads them. `owner` owns
+    the tables and migrates them, and does nothing else. `ready()` makes it answer: starts
+    the embedded server if it must, and migrates. It is called again after an outage.
     """
 
     def __init__(self, settings: ArenaSettings) -> None:
         self._embedded: EmbeddedPostgres | None = None
         if settings.database_url is None:
             self._embedded = EmbeddedPostgres(settings.data_dir)
-            url = make_url(self._embedded.url)
+            owner = make_url(self._embedded.url)
+            url = owner.set(username=LOGIN)
         else:
-            url = asyncpg_url(settings.database_url.get_secret_value())
+            owner = url = asyncpg_url(settings.database_url.get_secret_value())
+            if settings.database_owner_url is not None:
+                owner = asyncpg_url(settings.database_owner_url.get_secret_value())
         timeout = settings.database_timeout_seconds
-        self.engine: AsyncEngine = create_async_engine(
-            url,
-            pool_pre_ping=True,
-            pool_timeout=timeout,
-            connect_args={"timeout": timeout, "command_timeout": timeout},
+        connect_args = {"timeout": timeout, "command_timeout": timeout}
+        self.owner: AsyncEngine = create_async_engine(
+            owner, poolclass=NullPool, connect_args=connect_args
         )
+        self.engine: AsyncEngine = create_async_engine(
+            url, pool_pre_ping=True, pool_timeout=timeout, connect_args=connect_args
+        )
+        event.listen(self.engine.sync_engine, "do_connect", self._give_rights_up)
+        self._separate = owner != url
+        self.guard: Guard | None = None
+        """How records are guarded against this program; None until it is `ready`."""
 
     @property
     def where(self) -> str:
@@ -68,13 +80,32 @@ class Database:
         if self._embedded is not None:
             await asyncio.to_thread(self._embedded.start)
         try:
-            await migrate(self.engine)
+            await self._migrate()
         except (SQLAlchemyError, OSError, TimeoutError, asyncpg.PostgresError) as error:
             raise database_error(error, self.where) from error
+
+    async def _migrate(self) -> None:
+        found = await migrate(self.owner)
+        if self._embedded is not None:
+            async with self.owner.begin() as connection:
+                await connection.run_sync(create_login)
+        if self._separate:
+            # What holds is what the application's own login may do.
+            async with self.engine.connect() as connection:
+                found = await connection.run_sync(guard)
+        if found is not self.guard:
+            await self.engine.dispose()  # those connections were made before it was known
+        self.guard = found
+
+    def _give_rights_up(self, _dialect: Any, _record: Any, _args: Any, options: Any) -> None:
+        """Before every new connection: `RESET ROLE` leads back to this role, too."""
+        if self.guard is Guard.ROLE:
+            options["server_settings"] = {"role": WRITER}
 
     async def close(self) -> None:
         """Close the connections; stop the embedded server if nobody else uses it."""
         await self.engine.dispose()
+        await self.owner.dispose()
         if self._embedded is not None:
             await asyncio.to_thread(self._embedded.stop)
 

@@ -7,30 +7,40 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
 from alembic.util import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from arena.db.guard import Guard, guard
 from arena.exceptions import DatabaseError
 
 _LOCK = 0x41_52_45_4E_41
 """Key of the advisory lock; any number that all versions of this program share."""
 
 
-async def migrate(engine: AsyncEngine) -> None:
-    """Run the revisions that are missing, in one transaction and one process at a time.
+async def migrate(engine: AsyncEngine) -> Guard:
+    """Run the revisions that are missing, in one transaction and one process at a time, and
+    see to it that the tables are guarded; how well they are.
 
-    Raises DatabaseError when the schema is from a newer program.
+    Raises DatabaseError when the schema is from a newer program, or from an older one and
+    this login may not change it.
     """
     async with engine.begin() as connection:
         await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
         await connection.run_sync(_upgrade)
+        return await connection.run_sync(guard)
 
 
 def _upgrade(connection: Connection) -> None:
     config = Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
     config.attributes["connection"] = connection
+    revision = MigrationContext.configure(connection).get_current_revision()
+    # Asked first: a login that only adds rows may not touch alembic's table.
+    if revision == ScriptDirectory.from_config(config).get_current_head():
+        return
     try:
         command.upgrade(config, "head")
     except CommandError as error:

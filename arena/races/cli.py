@@ -20,7 +20,7 @@ from arena.races.later import judge_race
 from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables, verdict
 from arena.runs.opening import SandboxKind, WorldOptions
-from arena.runs.options import JudgeModels, JudgeOption
+from arena.runs.options import JudgeModels, JudgeOption, WalletHotkey, WalletName, WalletPath
 from arena.settings import ArenaSettings, load_settings
 from judge.opening import STANDIN
 from sandbox.terminal import JsonFile, console, plain, write_json
@@ -69,6 +69,9 @@ def run(
     title_model: Annotated[
         str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
     ] = DEFAULT_MODEL,
+    wallet_name: WalletName = None,
+    wallet_hotkey: WalletHotkey = None,
+    wallet_path: WalletPath = None,
     json: JsonFile = None,
 ) -> None:
     """Race agents: every agent on every problem, scored, stored and ranked.
@@ -78,7 +81,7 @@ def run(
 
     Example: arena race run react my_agent.py --suite product.jsonl --catalog documents.jsonl.gz
     """
-    settings = load_settings()
+    settings = _with_wallet(load_settings(), wallet_name, wallet_hotkey, wallet_path)
     options = RaceOptions(
         agents=agents,
         suites=suite,
@@ -107,6 +110,9 @@ def judge(
         str | None, typer.Option(help="OpenAI-compatible server; without one, the stand-in.")
     ] = None,
     judge_model: JudgeModels = None,
+    wallet_name: WalletName = None,
+    wallet_hotkey: WalletHotkey = None,
+    wallet_path: WalletPath = None,
     json: JsonFile = None,
 ) -> None:
     """Judge the runs of a race that have no verdict, from their stored traces.
@@ -116,11 +122,19 @@ def judge(
 
     Example: arena race judge --out races/today
     """
-    settings = load_settings()
+    settings = _with_wallet(load_settings(), wallet_name, wallet_hotkey, wallet_path)
     # No catalogue is opened: the traces are there.
     options = WorldOptions(Path(), model_url, judge=True, judge_models=tuple(judge_model or ()))
     people = _people()
     _finish(judge_race(out, options, settings, people), people, json)
+
+
+def _with_wallet(
+    settings: ArenaSettings, name: str | None, hotkey: str | None, path: Path | None
+) -> ArenaSettings:
+    """The settings, with what the command line says of the wallet."""
+    given = {"wallet_name": name, "wallet_hotkey": hotkey, "wallet_path": path}
+    return settings.model_copy(update={k: v for k, v in given.items() if v is not None})
 
 
 def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | None) -> None:

@@ -2,7 +2,9 @@
 
 `race.json` is written once, whole, before the first run, and the agents' files before it;
 it also holds the queries, which no record does and a judge has to know. So a race can be
-judged with nothing but its directory. The spool beside it grows. A
+judged with nothing but its directory. `problems.jsonl.zst` holds the problems with their
+rewards, which the database is given so that outcomes can be recomputed from it: keep the
+directory from those who race. The spool beside it grows. A
 lock that the kernel drops with its process keeps two processes out of one race.
 """
 
@@ -18,18 +20,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, cast
 
+import zstandard
+
 from arena.exceptions import OtherInputsError, RaceError
 from arena.races.inputs import RaceInputs, differences, fingerprint
 from arena.records.store import RaceEntry
 from arena.runs.agent import AgentFile
 from arena.runs.canonical import canonical
+from arena.runs.problems import problem_content
 from arena.runs.record import AgentRef, ProblemRef
 from arena.runs.spool import FILE_NAME
-from scoring.types import Json, JsonObject
+from scoring.types import Json, JsonObject, Problem
 
 MANIFEST = "race.json"
 LOCK = ".lock"
 SOURCES = "agents"
+PROBLEMS = "problems.jsonl.zst"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,7 @@ class RaceDirectory:
             inputs=self.inputs,
             agents=tuple((agent.ref, agent.source) for agent in self.agents),
             problems=self.problems,
+            contents=_read_problems(self.path / PROBLEMS),
         )
 
 
@@ -97,7 +104,7 @@ def _begin_or_go_on(
     now = inputs.to_json()
     manifest = path / MANIFEST
     if not manifest.exists():
-        strangers = {p.name for p in path.iterdir()} - {LOCK, SOURCES, MANIFEST + ".new"}
+        strangers = {p.name for p in path.iterdir()} - {LOCK, SOURCES, PROBLEMS, MANIFEST + ".new"}
         if strangers:
             raise RaceError(
                 f"{path} is no race's directory and is not empty (it has {min(strangers)})",
@@ -106,6 +113,7 @@ def _begin_or_go_on(
         created = datetime.now(UTC)
         race_id = race_id or fresh_name(created)
         _write_sources(path / SOURCES, inputs.agents)
+        _write_problems(path / PROBLEMS, inputs.problems)
         problems: list[Json] = [
             {**_fields(ref), "query": problem.query}
             for ref, problem in zip(inputs.problem_refs(), inputs.problems, strict=True)
@@ -172,6 +180,26 @@ def _write_sources(directory: Path, agents: Sequence[AgentFile]) -> None:
             file.write(agent.source)
             file.flush()
             os.fsync(file.fileno())
+
+
+def _write_problems(target: Path, problems: Sequence[Problem]) -> None:
+    """Every problem with its reward, for this validator alone to read."""
+    content = b"".join(problem_content(problem) + b"\n" for problem in problems)
+    with open(target, "wb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(zstandard.ZstdCompressor(level=9, write_checksum=True).compress(content))
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _read_problems(path: Path) -> tuple[tuple[str, bytes], ...]:
+    """Problem id and content of each; none in a race from before they were kept."""
+    if not path.exists():
+        return ()
+    try:
+        lines = zstandard.decompress(path.read_bytes()).split(b"\n")[:-1]
+        return tuple((str(json.loads(line)["problem_id"]), line) for line in lines)
+    except (OSError, zstandard.ZstdError, ValueError, KeyError) as error:
+        raise RaceError(f"{path} cannot be read", remedy="give --out a new directory") from error
 
 
 def _read(path: Path, lock: IO[bytes], *, resumed: bool) -> RaceDirectory:

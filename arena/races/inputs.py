@@ -12,9 +12,10 @@ from dataclasses import asdict, dataclass
 from typing import cast
 
 from arena.exceptions import RaceError
-from arena.problems.suite import Suite, problem_to_json
+from arena.problems.suite import Suite
 from arena.runs.agent import AgentFile
 from arena.runs.canonical import canonical, ijson
+from arena.runs.problems import problem_content, problem_ref
 from arena.runs.record import ProblemRef
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import SandboxLimits
@@ -68,9 +69,7 @@ class RaceInputs:
 
     def problem_refs(self) -> tuple[ProblemRef, ...]:
         """The problems as records name them."""
-        return tuple(
-            ProblemRef(p.problem_id, p.bucket.value, p.cluster, p.pool) for p in self.problems
-        )
+        return tuple(problem_ref(problem) for problem in self.problems)
 
 
 def fingerprint(inputs: JsonObject) -> str:
@@ -82,7 +81,7 @@ def content_hash(problems: Iterable[Problem]) -> str:
     """SHA-256 over all that is known of the problems, in order, lower-case hex."""
     digest = hashlib.sha256()
     for problem in problems:
-        digest.update(canonical(problem_to_json(problem)) + b"\n")
+        digest.update(problem_content(problem) + b"\n")
     return digest.hexdigest()
 
 

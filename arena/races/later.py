@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import cast
@@ -24,17 +25,25 @@ from arena.races.running import (
     uploading,
 )
 from arena.races.schedule import Board
+from arena.races.sealing import check_chain, no_block, open_ledger
 from arena.runs.judging import RunJudge
 from arena.runs.opening import WorldOptions, open_judge
+from arena.runs.seal import BlockRef
 from arena.runs.spool import SpoolSink
 from arena.settings import ArenaSettings
 from scoring.types import Bucket, JsonObject
 
 
 async def judge_race(
-    path: Path, options: WorldOptions, settings: ArenaSettings, console: Console
+    path: Path,
+    options: WorldOptions,
+    settings: ArenaSettings,
+    console: Console,
+    block: Callable[[], BlockRef | None] = no_block,
 ) -> RaceResult:
     """Judge the closed runs of the race in `path` that have no verdict, and report.
+
+    Each verdict is sealed; `block` tells the last block of the chain that is known.
 
     Raises OtherInputsError for another judge than the race's, and ArenaError for whatever
     keeps it from starting.
@@ -52,7 +61,8 @@ async def judge_race(
         if judge is None:
             raise RaceError("there is no judge", remedy="name one with --judge-model")
         _check(directory, judge)
-        spool = SpoolSink(directory.path)
+        ledger = await asyncio.to_thread(open_ledger, settings, tell, block)
+        spool = SpoolSink(directory.path, ledger)
         stack.callback(spool.close)
         board = Board(
             [agent.ref.label for agent in directory.agents],
@@ -63,6 +73,7 @@ async def judge_race(
         await sink.load()
         check_judge(directory, sink, judge.conditions)
         await uploader.connect()
+        await check_chain(ledger, uploader, tell)
         await judge_what_waits(judge, directory, board, sink, tell)
         await uploader.drain(DRAIN_S)
         model = cast("JsonObject", directory.inputs["model"])

@@ -6,13 +6,14 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from arena.exceptions import RaceError
+from arena.exceptions import RaceError, SealError
 from arena.races.inputs import RaceInputs
 from arena.races.progress import RaceProgress
 from arena.races.schedule import Board, Task
 from arena.records.upload import Uploader
 from arena.runs.attempts import RetryPolicy, run_until_closed
 from arena.runs.execution import World
+from arena.runs.frames import SpooledRecord
 from arena.runs.record import EncodedRecord, Kind, RunRecord, RunSummary, record_key
 from arena.runs.spool import SpoolEntry, SpoolSink
 from arena.runs.verdicts import VerdictSummary
@@ -45,14 +46,14 @@ class RaceSink:
     async def load(self) -> None:
         """Take in what earlier processes left in the spool. Before the first `put`."""
         found = await asyncio.to_thread(
-            lambda: [(entry, _summary(record)) for entry, record in self._spool.load()]
+            lambda: [(entry, _summary(_sealed(found))) for entry, found in self._spool.load()]
         )
         for entry, summary in found:
             self._note(entry, summary)
 
     async def read(self, run_id: str) -> EncodedRecord:
         """The record of a run that was put or loaded before."""
-        return await self._spool.read(self._runs[run_id])
+        return (await self._spool.read(self._runs[run_id])).record
 
     def _note(self, entry: SpoolEntry, summary: _Summary) -> None:
         try:
@@ -72,6 +73,19 @@ class RaceSink:
 
 
 _Summary = RunSummary | VerdictSummary
+
+
+def _sealed(found: SpooledRecord) -> EncodedRecord:
+    """The record, if it has a seal of its own. Raises RaceError or SealError."""
+    if found.seal_line is None:
+        raise RaceError(
+            "this race was begun before records were sealed: its results can be read, and"
+            " nothing can be added to them",
+            remedy="give --out a new directory",
+        )
+    if not found.sealed.bound:
+        raise SealError("a result on disk stands beside the seal of another record")
+    return found.record
 
 
 def _summary(record: EncodedRecord) -> _Summary:

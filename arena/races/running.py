@@ -26,11 +26,13 @@ from arena.races.progress import show_progress
 from arena.races.race import Race, RaceSink
 from arena.races.report import AgentReport, report
 from arena.races.schedule import Board
+from arena.races.sealing import check_chain, no_block, open_ledger
 from arena.records.upload import Uploader
 from arena.runs.agent import AgentFile, read_agents
 from arena.runs.attempts import RetryPolicy
 from arena.runs.judging import RunJudge
 from arena.runs.opening import OpenWorld, WorldOptions, open_world
+from arena.runs.seal import BlockRef
 from arena.runs.spool import SpoolSink
 from arena.settings import ArenaSettings
 from sandbox.isolation import workers_that_fit
@@ -52,6 +54,8 @@ class RaceOptions:
     workers: int | None = None
     limit: int | None = None
     out: Path | None = None
+    block: Callable[[], BlockRef | None] = no_block
+    """The last block of the chain that is known; seals name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +135,15 @@ async def run_race(options: RaceOptions, settings: ArenaSettings, console: Conso
         board = Board(
             [agent.ref.label for agent in agents], [problem.problem_id for problem in problems]
         )
-        spool = SpoolSink(directory.path)
+        ledger = await asyncio.to_thread(open_ledger, settings, tell, options.block)
+        spool = SpoolSink(directory.path, ledger)
         stack.callback(spool.close)
         uploader = await stack.enter_async_context(uploading(directory, spool, settings, tell))
         sink = RaceSink(spool, board, uploader)
         await sink.load()
         check_judge(directory, sink, inputs.judge)
         await uploader.connect()
+        await check_chain(ledger, uploader, tell)
         workers = options.workers or workers_that_fit(options.world.sandbox_limits)
         _announce(tell, directory, spool, board, workers, opened)
         race = Race(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -14,7 +15,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from arena.db import schema
-from arena.exceptions import DatabaseError
+from arena.exceptions import DatabaseError, SealError
+from arena.records.chains import insert_seals
 from arena.runs.canonical import ijson
 from arena.runs.record import (
     RECORD_SCHEMA,
@@ -25,6 +27,7 @@ from arena.runs.record import (
     RunSummary,
     record_key,
 )
+from arena.runs.seal import Sealed, SealedRecord
 from arena.runs.verdicts import VerdictSummary
 from judge.verdict import Verdict
 from scoring.types import JsonObject
@@ -42,6 +45,8 @@ class RaceEntry:
     agents: tuple[tuple[AgentRef, bytes], ...]
     """Each with its source."""
     problems: tuple[ProblemRef, ...]
+    contents: tuple[tuple[str, bytes], ...] = ()
+    """Problem id and the problem with its reward as canonical JSON."""
 
 
 class RecordStore:
@@ -74,6 +79,7 @@ class RecordStore:
                 raise DatabaseError(f"the database has another race with the id {race.race_id}")
             await _insert_agents(connection, race)
             await _insert_problems(connection, race)
+            await _insert_contents(connection, race)
 
     async def stored_runs(self, race_id: str) -> set[str]:
         """Ids of the runs of this race that are in the database."""
@@ -95,11 +101,13 @@ class RecordStore:
             keys = {record_key(Kind.VERDICT, run_id) for run_id in verdicts}
         return keys | await self.stored_runs(race_id)
 
-    async def put(self, records: Sequence[EncodedRecord]) -> None:
-        """Store records in one transaction; those that are there already stay.
+    async def put(self, records: Sequence[SealedRecord]) -> None:
+        """Store records with their seals in one transaction; those that are there already stay.
 
         A later verdict comes after its run's record. Raises DatabaseError when a run id is
-        there with another record, or has another verdict.
+        there with another record, or has another verdict, and when a seal forks its
+        validator's chain; SealError for one that is none or is another record's.
+        Signatures are not checked: a validator stores its own.
         """
         if not records:
             return
@@ -111,6 +119,7 @@ class RecordStore:
                 if some:
                     await connection.execute(insert(table).on_conflict_do_nothing(), some)
                     await _refuse_rewriting(connection, table, some)
+            await insert_seals(connection, [sealed_record.sealed for sealed_record in records])
 
     async def record(self, run_id: str) -> EncodedRecord | None:
         """The record of a run, byte for byte as it was made."""
@@ -122,6 +131,29 @@ class RecordStore:
         async with self._engine.connect() as connection:
             content = await connection.scalar(query)
         return None if content is None else EncodedRecord(zstandard.decompress(content))
+
+    async def problem(self, problem_id: str, content_hash: str) -> bytes | None:
+        """A problem with its reward as canonical JSON, as records name it."""
+        table = schema.problem_contents.c
+        query = select(table.content).where(
+            table.problem_id == problem_id, table.content_hash == bytes.fromhex(content_hash)
+        )
+        async with self._engine.connect() as connection:
+            content = await connection.scalar(query)
+        return None if content is None else zstandard.decompress(content)
+
+    async def head(self, validator: str) -> Sealed | None:
+        """The last seal of a validator that is stored; None without one."""
+        table = schema.seals.c
+        query = (
+            select(table.content, table.signature)
+            .where(table.validator == validator)
+            .order_by(table.sequence.desc())
+            .limit(1)
+        )
+        async with self._engine.connect() as connection:
+            row = (await connection.execute(query)).one_or_none()
+        return None if row is None else Sealed(row.content, row.signature)
 
 
 async def _insert_agents(connection: AsyncConnection, race: RaceEntry) -> None:
@@ -166,6 +198,23 @@ async def _insert_problems(connection: AsyncConnection, race: RaceEntry) -> None
     )
 
 
+async def _insert_contents(connection: AsyncConnection, race: RaceEntry) -> None:
+    if not race.contents:
+        return
+    compress = zstandard.ZstdCompressor(level=9).compress
+    await connection.execute(
+        insert(schema.problem_contents).on_conflict_do_nothing(),
+        [
+            {
+                "problem_id": problem_id,
+                "content_hash": hashlib.sha256(content).digest(),
+                "content": compress(content),
+            }
+            for problem_id, content in race.contents
+        ],
+    )
+
+
 async def _refuse_rewriting(
     connection: AsyncConnection, table: Table, rows: Sequence[_Row]
 ) -> None:
@@ -190,7 +239,11 @@ class _Rows:
     verdicts: list[_Row]
 
 
-def _rows(records: Sequence[EncodedRecord]) -> _Rows:
+def _rows(sealed: Sequence[SealedRecord]) -> _Rows:
+    for one in sealed:
+        if not one.bound:
+            raise SealError(f"seal {one.sealed.hash} is of another record than it stands beside")
+    records = [one.record for one in sealed]
     found = [_verdict_row(record) for record in records]
     return _Rows(
         [_record_row(record) for record in records],

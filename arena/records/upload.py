@@ -18,9 +18,9 @@ import asyncpg  # type: ignore[import-untyped]
 from sqlalchemy.exc import SQLAlchemyError
 
 from arena.db.engine import Database, database_error
-from arena.exceptions import ArenaError, DatabaseError, Fault
+from arena.exceptions import ArenaError, DatabaseError, DatabaseUnreachableError, Fault
 from arena.records.store import RaceEntry, RecordStore
-from arena.runs.record import EncodedRecord
+from arena.runs.seal import Sealed, SealedRecord
 from arena.runs.spool import SpoolEntry, SpoolSink
 
 _T = TypeVar("_T")
@@ -79,6 +79,12 @@ class Uploader:
                 raise
             self._say_away(error)
 
+    async def stored_head(self, validator: str) -> Sealed | None:
+        """The last seal of a validator in the database; None too when it is away."""
+        if self._stored is None:
+            return None
+        return await self._guarded(lambda: self._store.head(validator))
+
     async def run(self) -> None:
         """Carry records over until cancelled."""
         pause = _FIRST_PAUSE_S
@@ -129,7 +135,7 @@ class Uploader:
     async def _carry(self) -> None:
         """Store the oldest pending records; they stay pending until that is certain."""
         stored = await self._open()
-        batch: list[EncodedRecord] = []
+        batch: list[SealedRecord] = []
         taken = size = 0
         # A copy: records join the queue while this one waits for the disk.
         for key, entry in tuple(islice(self._pending, _BATCH_RECORDS)):
@@ -137,7 +143,7 @@ class Uploader:
                 break
             taken += 1
             if key not in stored:
-                batch.append(await self._spool.read(entry))
+                batch.append((await self._spool.read(entry)).sealed)
                 size += entry.length
         await self._guarded(lambda: self._store.put(batch))
         for _ in range(taken):
@@ -152,9 +158,10 @@ class Uploader:
 
     def _say_away(self, error: ArenaError) -> None:
         if self._away is None:
+            away = isinstance(error, DatabaseUnreachableError)
+            what = "the database is away" if away else "the database does not take the results"
             self._tell(
-                f"the database is away: {error}; the race goes on and keeps its results in"
-                f" {self._spool.path}"
+                f"{what}: {error}; the race goes on and keeps its results in {self._spool.path}"
             )
         self._away = error
         self._stored = None

@@ -19,7 +19,8 @@ import structlog
 from arena.runs.agent import AgentFile
 from arena.runs.judging import RunJudge
 from arena.runs.patience import asked_for_s
-from arena.runs.record import Conditions, ProblemRef, RunRecord, Timing
+from arena.runs.problems import problem_ref
+from arena.runs.record import Conditions, RunRecord, Timing
 from sandbox.catalog.interface import Catalog
 from sandbox.exceptions import ArenaError, ErrorInfo, Fault
 from sandbox.gateway.interface import Gateway, GatewayLimits
@@ -104,7 +105,7 @@ async def execute(
         phase=phase,
         attempt=attempt,
         agent=agent.ref,
-        problem=ProblemRef(problem.problem_id, problem.bucket.value, problem.cluster, problem.pool),
+        problem=problem_ref(problem),
         conditions=_conditions(world, seen.trace),
         timing=Timing(
             started_at=started_at.isoformat(),

@@ -44,12 +44,17 @@ class AgentRef:
 
 @dataclass(frozen=True, slots=True)
 class ProblemRef:
-    """Which problem it ran on; no query, no reward."""
+    """Which problem it ran on; no query, no reward.
+
+    `content_hash` is the SHA-256 of the problem as canonical JSON, with both: it binds the
+    record to what decided its outcome. None only in records from before there were seals.
+    """
 
     problem_id: str
     bucket: str
     cluster: str | None = None
     pool: str | None = None
+    content_hash: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 from arena.exceptions import SealError
 from arena.runs.canonical import canonical
@@ -26,6 +28,16 @@ SIGNATURE_BYTES = 64
 DOMAIN = b"sn15-arena record seal 1\n"
 """Stands before the bytes that are signed: the same key also signs HTTP requests and
 extrinsics, and a signature must never mean two things."""
+_HASH = re.compile(r"[0-9a-f]{64}")
+_ADDRESS = re.compile(r"[1-9A-HJ-NP-Za-km-z]{40,60}")
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?\+00:00")
+_BLOCK_HASH = re.compile(r"0x[0-9a-f]{64}")
+_MAX_NUMBER = 2**53 - 1
+
+
+def timestamp(at: datetime) -> str:
+    """A time as seals hold it: RFC 3339 in UTC, to the microsecond."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +85,22 @@ class Seal:
             "block": self.block.to_json() if self.block else None,
         }
 
+    @property
+    def time(self) -> datetime:
+        """`sealed_at` as a time."""
+        return datetime.fromisoformat(self.sealed_at)
+
     def encode(self) -> bytes:
         """The canonical bytes. Once: keep what this returns."""
         return canonical(self.to_json())
 
     @classmethod
     def decode(cls, content: bytes) -> Seal:
-        """Read a seal's bytes. Raises SealError unless they are exactly what `encode` makes."""
+        """Read a seal's bytes. Raises SealError unless they are exactly what `encode` makes
+        of a seal in its bounds: whoever takes one over a wire takes it from a stranger."""
         try:
             value = json.loads(content)
+            _check(value)
             block = value["block"]
             seal = cls(
                 validator=value["validator"],
@@ -99,6 +118,29 @@ class Seal:
         if not exact:
             raise SealError(f"not a seal of schema {SEAL_SCHEMA}, or not its canonical form")
         return seal
+
+
+def _check(value: dict[str, Any]) -> None:
+    """Raises ValueError, KeyError or TypeError for a field out of its bounds."""
+    first = value["sequence"] == 1
+    block = value["block"] or {"number": 0, "hash": "0x" + "0" * 64}
+    if not (
+        _ADDRESS.fullmatch(value["validator"])
+        and _number(value["sequence"], 1)
+        and (value["previous"] is None) == first
+        and (first or _HASH.fullmatch(value["previous"]))
+        and _HASH.fullmatch(value["record"])
+        and _number(value["size"], 0)
+        and _TIME.fullmatch(value["sealed_at"])
+        and datetime.fromisoformat(value["sealed_at"])
+        and _number(block["number"], 0)
+        and _BLOCK_HASH.fullmatch(block["hash"])
+    ):
+        raise ValueError("a field is out of its bounds")
+
+
+def _number(value: object, least: int) -> bool:
+    return type(value) is int and least <= value <= _MAX_NUMBER
 
 
 def signing_message(seal: bytes) -> bytes:
@@ -152,3 +194,16 @@ class SealedRecord:
 
     record: EncodedRecord
     sealed: Sealed
+
+    @property
+    def bound(self) -> bool:
+        """Whether the seal is of this record: its hash, size and kind.
+
+        Raises SealError when the seal cannot be read.
+        """
+        seal, record = self.sealed.seal, self.record
+        try:
+            kind = record.kind
+        except ValueError:
+            return False
+        return (seal.record, seal.size, seal.kind) == (record.hash, len(record.content), kind)

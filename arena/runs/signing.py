@@ -5,7 +5,10 @@ The SDK is imported when the first key is made: most commands need none.
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from bittensor.keyfiles import Keypair
 
 ALGORITHM = "sr25519"
 
@@ -24,12 +27,13 @@ class Signer(Protocol):
 
 
 class KeypairSigner:
-    """A key in memory: `//Alice` and the like, for development and tests."""
+    """A key in memory: a wallet's hotkey, or `//Alice` and the like for tests."""
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, key: str | Keypair) -> None:
+        """`key` is a key pair of the SDK, or the URI that makes one."""
         from bittensor.keyfiles import Keypair
 
-        self._pair = Keypair.create_from_uri(uri)
+        self._pair = Keypair.create_from_uri(key) if isinstance(key, str) else key
 
     @property
     def address(self) -> str:

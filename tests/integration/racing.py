@@ -242,7 +242,7 @@ def spooled(out: Path) -> list[EncodedRecord]:
     """All records that a race directory holds, in order."""
     spool = SpoolSink(out)
     try:
-        return [record for _, record in spool.load()]
+        return [found.record for _, found in spool.load()]
     finally:
         spool.close()
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from arena.races.inputs import RaceInputs
 from arena.records.store import RaceEntry
 from arena.runs.agent import AgentFile
-from arena.runs.record import AgentRef, Conditions, ProblemRef, RunRecord, Timing
+from arena.runs.ledger import Head, seal_after
+from arena.runs.problems import problem_content, problem_ref
+from arena.runs.record import AgentRef, Conditions, EncodedRecord, RunRecord, Timing
+from arena.runs.seal import SealedRecord
+from arena.runs.signing import KeypairSigner
 from arena.runs.verdicts import VerdictRecord
 from judge.verdict import Gate, Unjudged, Verdict
 from sandbox.gateway.interface import GatewayLimits
@@ -76,7 +80,7 @@ def record(
         phase="race",
         attempt=attempt,
         agent=agent(label).ref,
-        problem=ProblemRef(problem.problem_id, problem.bucket.value),
+        problem=problem_ref(problem),
         conditions=Conditions("ab" * 32, "engine 1", "rules-1", "standin/shopper-1"),
         timing=Timing("2026-01-01T00:00:00+00:00", "2026-01-01T00:00:02+00:00", wall_s=2.0),
         trace=Trace().to_json(),
@@ -146,5 +150,19 @@ def race_entry(
         fingerprint="cd" * 32,
         inputs={"any": "thing"},
         agents=tuple((one.ref, one.source) for one in agents),
-        problems=tuple(ProblemRef(p.problem_id, p.bucket.value) for p in problems),
+        problems=tuple(problem_ref(problem) for problem in problems),
+        contents=tuple((problem.problem_id, problem_content(problem)) for problem in problems),
     )
+
+
+def seal(
+    *records: EncodedRecord, head: Head | None = None, who: str = "//Alice"
+) -> list[SealedRecord]:
+    """The records as one chain, a second apart."""
+    head, signer = head or Head(), KeypairSigner(who)
+    sealed = []
+    for record in records:
+        now = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(seconds=head.sequence)
+        sealed.append(seal_after(head, record, signer, now=now, block=None))
+        head = Head.of(sealed[-1].sealed)
+    return sealed

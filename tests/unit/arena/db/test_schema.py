@@ -24,7 +24,7 @@ async def test_migrations_create_exactly_the_declared_tables(database: Database)
         context = MigrationContext.configure(connection, opts={"compare_server_default": True})
         return list(compare_metadata(context, metadata))
 
-    async with database.engine.connect() as connection:
+    async with database.owner.connect() as connection:
         assert await connection.run_sync(difference) == []
 
 
@@ -39,7 +39,7 @@ async def test_rows_cannot_be_changed_or_deleted(
     database: Database, table: Table, statement: str, role: str
 ) -> None:
     column = table.columns[0].name
-    async with database.engine.connect() as connection:
+    async with database.owner.connect() as connection:
         await connection.execute(text(f"SET session_replication_role = {role}"))
         with pytest.raises(DBAPIError, match="the table is append-only"):
             await connection.execute(text(statement.format(table.name, column)))
@@ -47,22 +47,22 @@ async def test_rows_cannot_be_changed_or_deleted(
 
 @pytest.mark.parametrize("table", APPEND_ONLY, ids=lambda table: str(table.name))
 async def test_tables_cannot_be_truncated(database: Database, table: Table) -> None:
-    async with database.engine.connect() as connection:
+    async with database.owner.connect() as connection:
         with pytest.raises(DBAPIError, match="the table is append-only"):
             await connection.execute(text(f"TRUNCATE {table.name} CASCADE"))
 
 
 async def test_processes_that_start_at_once_migrate_once(database: Database) -> None:
-    async with database.engine.begin() as connection:
+    async with database.owner.begin() as connection:
         await connection.execute(text("DROP SCHEMA public CASCADE"))
         await connection.execute(text("CREATE SCHEMA public"))
-    await asyncio.gather(*(migrate(database.engine) for _ in range(4)))
-    async with database.engine.connect() as connection:
+    await asyncio.gather(*(migrate(database.owner) for _ in range(4)))
+    async with database.owner.connect() as connection:
         assert await connection.scalar(text("SELECT count(*) FROM alembic_version")) == 1
 
 
 async def test_a_schema_from_a_newer_program_is_refused(database: Database) -> None:
-    async with database.engine.begin() as connection:
+    async with database.owner.begin() as connection:
         await connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(DatabaseError, match="does not fit this program"):
         await database.ready()

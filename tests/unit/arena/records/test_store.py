@@ -15,7 +15,7 @@ from arena.records.store import RecordStore
 from judge.verdict import Gate
 from scoring.types import JsonObject
 from tests.unit.arena import builders
-from tests.unit.arena.builders import AGENT_FAULT, HOST_FAULT
+from tests.unit.arena.builders import AGENT_FAULT, HOST_FAULT, seal
 
 pytestmark = pytest.mark.database
 
@@ -33,7 +33,7 @@ async def test_a_record_comes_back_byte_for_byte(database: Database) -> None:
     await store.register(builders.race_entry())
     hostile: tuple[JsonObject, ...] = ({"a\0b": "\0 \ud800 ' \" ; DROP TABLE runs", "n": 10**30},)
     encoded = builders.record(builders.problem(), dialogue=hostile).encode()
-    await store.put([encoded])
+    await store.put(seal(encoded))
     found = await store.record("alpha-p1-1")
     assert found is not None
     assert found.content == encoded.content
@@ -45,7 +45,7 @@ async def test_everything_written_twice_is_there_once(database: Database) -> Non
     encoded = builders.record(builders.problem()).encode()
     for _ in range(2):
         await store.register(builders.race_entry())
-        await store.put([encoded])
+        await store.put(seal(encoded))
         await store.put([])
     assert await store.stored_runs("race") == {"alpha-p1-1"}
     tables = ("races", "race_agents", "agent_sources", "race_problems", "runs", "records")
@@ -56,9 +56,9 @@ async def test_a_run_is_never_stored_with_another_record(database: Database) -> 
     store = RecordStore(database.engine)
     await store.register(builders.race_entry())
     record = builders.record(builders.problem())
-    await store.put([record.encode()])
+    await store.put(seal(record.encode()))
     with pytest.raises(DatabaseError, match="stored with another record"):
-        await store.put([replace(record, log_tail="changed").encode()])
+        await store.put(seal(replace(record, log_tail="changed").encode()))
     assert await _count(database, "records") == 1
 
 
@@ -76,10 +76,10 @@ async def test_attempts_stand_beside_each_other_with_whose_fault_it_was(
     await store.register(builders.race_entry())
     problem = builders.problem()
     await store.put(
-        [
+        seal(
             builders.record(problem, failure=HOST_FAULT).encode(),
             builders.record(problem, failure=AGENT_FAULT, attempt=2).encode(),
-        ]
+        )
     )
     columns = schema.runs.c
     query = select(columns.attempt, columns.closed, columns.success, columns.failure_fault)
@@ -97,7 +97,7 @@ async def test_a_record_of_a_problem_that_was_not_drawn_is_refused_whole(
     store = RecordStore(database.engine)
     await store.register(builders.race_entry())
     with pytest.raises(IntegrityError):
-        await store.put([builders.record(builders.problem(7)).encode()])
+        await store.put(seal(builders.record(builders.problem(7)).encode()))
     assert await _count(database, "records") == 0
 
 
@@ -117,13 +117,14 @@ async def test_verdicts_of_runs_and_later_ones_are_stored_once(database: Databas
     await store.register(builders.race_entry(problems=problems))
     judged = builders.record(problems[0], gate=Gate.PASSED)
     waiting = builders.record(problems[1])
-    await store.put([judged.encode(), waiting.encode()])
+    later = builders.verdict_record(waiting, Gate.REFERENCE)
+    chain = seal(judged.encode(), waiting.encode(), later.encode())
+    await store.put(chain[:2])
     scores = text("SELECT unjudged, coefficient, score FROM race_scores WHERE bucket IS NULL")
     async with database.engine.connect() as connection:
         assert tuple((await connection.execute(scores)).one()) == (1, None, None)
-    later = builders.verdict_record(waiting, Gate.REFERENCE)
     for _ in range(2):
-        await store.put([judged.encode(), later.encode()])
+        await store.put([chain[0], chain[2]])
     assert await store.stored_keys("race") == {"alpha-p1-1", "alpha-p2-1", "alpha-p2-1/verdict"}
     async with database.engine.connect() as connection:
         found = tuple((await connection.execute(scores)).one())
@@ -134,8 +135,12 @@ async def test_a_run_never_gets_another_verdict(database: Database) -> None:
     store = RecordStore(database.engine)
     await store.register(builders.race_entry())
     run = builders.record(builders.problem())
-    await store.put([run.encode(), builders.verdict_record(run, Gate.REFERENCE).encode()])
+    first, second = (
+        builders.verdict_record(run, g).encode() for g in (Gate.REFERENCE, Gate.PASSED)
+    )
+    chain = seal(run.encode(), first, second)
+    await store.put(chain[:2])
     with pytest.raises(DatabaseError, match="stored with another verdict"):
-        await store.put([builders.verdict_record(run, Gate.PASSED).encode()])
+        await store.put(chain[2:])
     assert await _count(database, "verdicts") == 1
     assert await _count(database, "records") == 2

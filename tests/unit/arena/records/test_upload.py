@@ -18,7 +18,9 @@ from arena.db.engine import open_database
 from arena.exceptions import DatabaseError
 from arena.records.store import RecordStore
 from arena.records.upload import Uploader
+from arena.runs.ledger import Ledger
 from arena.runs.record import EncodedRecord
+from arena.runs.signing import KeypairSigner
 from arena.runs.spool import SpoolSink
 from arena.settings import ArenaSettings
 from tests.unit.arena import builders
@@ -53,7 +55,7 @@ class _Open:
 
     def __init__(self, directory: Path) -> None:
         self.told: list[str] = []
-        self.spool = SpoolSink(directory)
+        self.spool = SpoolSink(directory, Ledger(directory / "ledger", KeypairSigner("//Alice")))
         self.uploader: Uploader
 
     async def put(self, number: int) -> None:
@@ -68,8 +70,8 @@ async def _uploading(settings: ArenaSettings, directory: Path) -> AsyncIterator[
     async with open_database(settings) as database:
         entry = builders.race_entry(problems=PROBLEMS)
         opened.uploader = Uploader(database, opened.spool, entry, opened.told.append)
-        for place, record in loaded:
-            opened.uploader.add(str(record.value["run_id"]), place)
+        for place, found in loaded:
+            opened.uploader.add(str(found.record.value["run_id"]), place)
         task = asyncio.create_task(opened.uploader.run())
         try:
             yield opened

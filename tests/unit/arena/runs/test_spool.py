@@ -23,7 +23,7 @@ def _record(number: int) -> EncodedRecord:
 
 def _open(directory: Path) -> tuple[SpoolSink, list[bytes]]:
     spool = SpoolSink(directory)
-    return spool, [record.content for _, record in spool.load()]
+    return spool, [found.record.content for _, found in spool.load()]
 
 
 async def _fill(directory: Path, count: int) -> list[int]:
@@ -41,7 +41,7 @@ async def test_records_come_back_in_order_and_by_place(tmp_path: Path) -> None:
     spool, found = _open(tmp_path)
     assert found == []
     entries = [await spool.append(_record(n)) for n in range(5)]
-    assert (await spool.read(entries[3])).content == _record(3).content
+    assert (await spool.read(entries[3])).record.content == _record(3).content
     spool.close()
     again, found = _open(tmp_path)
     assert found == [_record(n).content for n in range(5)]

@@ -12,6 +12,7 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from arena.exceptions import SeasonError
+from arena.season.beacon import Source
 from arena.season.clock import PACIFIC, zone
 from scoring.types import Bucket, Json
 
@@ -46,7 +47,9 @@ class SeasonRules(BaseModel):
     quorum: Annotated[int, Field(ge=1, le=256)] = 2
     """With how many an agent still has a score when the deadline has come."""
     deadline_hours: Annotated[float, Field(gt=0, le=LONGEST_RACE_HOURS, allow_inf_nan=False)] = 20.0
-    """A race ends so long after its draw, whoever has not answered."""
+    """A race ends so long after its closing, whoever has not answered."""
+    beacon: Source = Source.DRAND
+    """Where the randomness of a draw comes from."""
     beacon_delay_seconds: Annotated[int, Field(ge=0, le=3600)] = 60
     """How long after the closing the beacon is made that decides the draw."""
     beacon_patience_hours: Annotated[float, Field(gt=0, le=23, allow_inf_nan=False)] = 2.0
@@ -77,6 +80,8 @@ class SeasonRules(BaseModel):
             raise ValueError("quorum is more than validators")
         if self.margin_floor > self.margin_initial:
             raise ValueError("margin_floor is more than margin_initial")
+        if self.beacon_patience_hours >= self.deadline_hours:
+            raise ValueError("beacon_patience_hours leaves no time until deadline_hours")
         if not any(self.quota.values()):
             raise ValueError("quota asks for no problem")
         return self
@@ -88,7 +93,7 @@ class SeasonRules(BaseModel):
 
     @property
     def race_length(self) -> timedelta:
-        """The time from the draw to the deadline."""
+        """The time from the closing to the deadline."""
         return timedelta(hours=self.deadline_hours)
 
     @property

@@ -10,9 +10,9 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import cast
 
 import structlog
 
@@ -21,6 +21,7 @@ from arena.runs.judging import RunJudge
 from arena.runs.patience import asked_for_s
 from arena.runs.problems import problem_ref
 from arena.runs.record import Conditions, RunRecord, Timing
+from arena.runs.rescoring import as_stored, rejudge_axis, rescore
 from sandbox.catalog.interface import Catalog
 from sandbox.exceptions import ArenaError, ErrorInfo, Fault
 from sandbox.gateway.interface import Gateway, GatewayLimits
@@ -32,13 +33,10 @@ from sandbox.isolation.interface import (
     SandboxResult,
     SandboxSpec,
 )
-from sandbox.provenance import decide_axis
 from sandbox.trace import Trace
-from scoring.attempt import read_attempt
-from scoring.dialogue import RECOMMEND, TERMINATE, Action, Termination, action_of
-from scoring.outcome import Outcome, score, scoring_pipeline_version
+from scoring.outcome import scoring_pipeline_version
 from scoring.titles import LexicalTitles, TitleSimilarity
-from scoring.types import Problem
+from scoring.types import Json, JsonObject, Problem
 
 _log = structlog.get_logger(__name__)
 
@@ -180,48 +178,25 @@ def _judged(
 ) -> RunRecord:
     """The record with its outcome and axis; open, with our fault, if scoring failed."""
     try:
-        outcome = outcome_of(world, problem, seen)
+        # As the record holds them: whoever checks it decides from the same.
+        told: Json = None if record.dialogue is None else [*record.dialogue]
+        dialogue = cast("list[Json] | None", as_stored(told))
+        trace = Trace.from_json(cast("JsonObject", as_stored(record.trace)))
+        completed = seen.failure is None
+        outcome = rescore(
+            problem, trace, dialogue, world.catalog, world.titles, completed=completed
+        )
     except Exception as error:  # noqa: BLE001 - nor does a bug in judging
         notes = (seen.failure, *seen.notes) if seen.failure else seen.notes
         return replace(record, failure=_info(error), notes=notes)
     record = replace(record, outcome=outcome.to_json())
     try:
-        axis = decide_axis(seen.trace, record.dialogue, agent.source, query=problem.query)
+        axis = rejudge_axis(problem, trace, dialogue, agent.source)
     except Exception as error:  # noqa: BLE001
         # The outcome stands: text that the axis stumbles over must not buy another try.
         # The axis is decided from the trace, which is kept, and can be made up for.
         return replace(record, notes=(*seen.notes, _info(error)))
     return replace(record, axis=axis.to_json())
-
-
-def outcome_of(world: World, problem: Problem, seen: Seen) -> Outcome:
-    """Judge a run by the rules, from what the gateway saw and what the agent says."""
-    result = seen.result
-    attempt = read_attempt(
-        result.dialogue if result else None,
-        actions=tuple(actions(seen.trace)),
-        completed=seen.failure is None,
-    )
-    products = world.catalog.products(i for i in attempt.ids if i)
-    return score(problem, attempt, products, world.titles)
-
-
-def actions(trace: Trace) -> Iterator[Action]:
-    """Recommendations and terminations that the gateway answered with success."""
-    for event in trace.tools():
-        if event.status != 200 or event.error is not None or _refused(event.result):
-            continue
-        if event.name == TERMINATE and event.arguments.get("status") is None:
-            yield Termination(success=True)  # the tool's default
-        elif event.name in (RECOMMEND, TERMINATE):
-            action = action_of(event.name, event.arguments)
-            if action is not None:
-                yield action
-
-
-def _refused(result: object) -> bool:
-    """A tool's own error is 200 with `error`."""
-    return isinstance(result, dict) and "error" in result
 
 
 def _conditions(world: World, trace: Trace) -> Conditions:

@@ -14,8 +14,9 @@ import pytest
 from arena.problems.suite import load_suite
 from arena.runs.agent import AgentFile, read_agents
 from arena.runs.attempts import RetryPolicy, run_until_closed
-from arena.runs.execution import Seen, World, _judged, actions, execute
+from arena.runs.execution import Seen, World, _judged, execute
 from arena.runs.record import EncodedRecord
+from arena.runs.rescoring import actions
 from sandbox.catalog import open_catalog
 from sandbox.exceptions import IsolationError
 from sandbox.gateway import HttpGateway
@@ -217,13 +218,13 @@ async def test_an_agent_that_raises_has_failed_whatever_it_recommended(
 async def test_what_the_axis_stumbles_over_buys_no_second_try(files: Path) -> None:
     problem = load_suite(files / "suite.jsonl").problems[0]
     told = ErrorInfo("agent.exception", Fault.AGENT, "it raised")
-    # Without choices, which no recorder writes.
+    # With a prompt that names its messages by text, which no recorder writes.
     event = LlmEvent(0, 0, 0, 0, "m", "s", standin=True, prompt=(), params={}, status=200)
-    broken = replace(event, choices=cast("tuple[JsonObject]", None))
+    broken = Trace(events=(replace(event, prompt=cast("tuple[int]", ("0",))),))
     async with _world(files, _Broken(OSError("unused")), None) as world:
         record = await execute(world, _agent(files, "knower"), problem)
-        record = replace(record, failure=told)
-        seen = Seen(Trace(events=(broken,)), None, told)
+        record = replace(record, failure=told, trace=broken.to_json())
+        seen = Seen(broken, None, told)
         judged = _judged(world, _agent(files, "knower"), problem, seen, record)
     assert judged.closed
     assert judged.failure == told

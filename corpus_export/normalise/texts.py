@@ -1,0 +1,64 @@
+"""The text forms of the corpus: arguments and observations, the same from both dialects."""
+
+from __future__ import annotations
+
+import json
+
+from sandbox.provenance import WrittenCall
+from sandbox.provenance.tags import read_json
+from sandbox.strict_json import check_text, harmless, harmless_text
+from scoring.types import Json
+
+
+def arguments_text(written: WrittenCall) -> str:
+    """The arguments of a call: canonical JSON of the object, else what was emitted.
+
+    Keys sorted, no spaces; the values are the model's, types and all.
+    """
+    if written.arguments is not None:
+        return compact(written.arguments, sort_keys=True)
+    raw = written.written
+    return clean(raw) if isinstance(raw, str) else compact(raw)
+
+
+def observation_text(value: Json) -> str:
+    """What a row shows of a result: a text as it is, any other value as compact JSON."""
+    return clean(value) if isinstance(value, str) else compact(value)
+
+
+def observation_value(text: str) -> Json:
+    """The value that an agent shows as `text`: what it is as JSON, else the text itself."""
+    if text[:1] not in _JSON_STARTS:
+        return text
+    value = read_json(text)
+    return text if value is None and text.strip() != "null" else value
+
+
+_JSON_STARTS = frozenset('{["-0123456789tfn \n')
+
+
+def compact(value: Json, *, sort_keys: bool = False) -> str:
+    """Compact JSON text, with nothing in it that UTF-8 or Postgres cannot hold."""
+    try:
+        text = _dumps(value, sort_keys)
+        check_text(text)
+        if "\\u0000" not in text:
+            return text
+    except (ValueError, RecursionError):
+        pass
+    return _dumps(harmless(value), sort_keys)
+
+
+def clean(text: str) -> str:
+    """A text without NUL bytes and lone surrogates."""
+    try:
+        check_text(text)
+    except ValueError:
+        return harmless_text(text)
+    return text
+
+
+def _dumps(value: Json, sort_keys: bool) -> str:
+    return json.dumps(
+        value, ensure_ascii=False, separators=(",", ":"), allow_nan=False, sort_keys=sort_keys
+    )

@@ -1,0 +1,1 @@
+"""The queue of evaluations that validators claim, and the history of what became of them."""

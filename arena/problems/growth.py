@@ -19,9 +19,10 @@ from datetime import datetime
 
 from arena.exceptions import BankError
 from arena.problems.bank import Bank
+from arena.problems.clusters import Clusters
 from arena.problems.holdings import UNKNOWN_POOL, Origin, Provenance
 from arena.problems.identity import problem_id_of
-from arena.problems.intake import ClusterIndex, Intake, Taken
+from arena.problems.intake import Intake, Taken
 from arena.problems.pools import Pool
 from arena.problems.suite import problem_to_json
 from arena.problems.synthesise import GENERATOR, Synthesis
@@ -60,7 +61,7 @@ class Growth:
     def __init__(
         self,
         bank: Bank,
-        clusters: ClusterIndex,
+        clusters: Clusters,
         catalog: Catalog,
         plan: GrowthPlan,
         *,

@@ -8,8 +8,11 @@ The rules, for a problem that comes to a pool:
 - To **held-out** comes nothing that shares a cluster with a suite, or with a problem that
   was ever open or raced. To **open** comes nothing that shares a cluster with a suite or a
   held-out problem. Such problems are *left out*, and counted by reason.
-- Where a problem shows that two clusters are one, they merge, and the rule of `merging`
-  says who leaves: held-out stays, open leaves, and before a suite everyone leaves.
+- Where a problem that comes in shows that clusters are one, they merge. One that is left
+  out joins nobody.
+- Where clusters of different pools turn out to be one all the same (a suite in between, a
+  newer program that sees more), the rule of `merging` says who leaves: held-out stays, open
+  leaves, and before a suite everyone does.
 
 Nothing here touches a disk; `Intake` changes the bank and the clusters that it is given,
 problem by problem, since each one meets those before it.
@@ -22,11 +25,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import Protocol
+from typing import cast
 
 from arena.exceptions import BankError
 from arena.journal import Event
 from arena.problems.bank import GROWN, IMPORTED, MERGED, RETIRED, Bank
+from arena.problems.clusters import Clusters
 from arena.problems.holdings import (
     OTHER_CONTENT,
     OTHER_POOL,
@@ -42,29 +46,12 @@ from arena.problems.holdings import (
 )
 from arena.problems.merging import POOLS
 from arena.problems.pools import Pool
+from scoring.reading import read_problem
 from scoring.types import Json, JsonObject, Problem
 
-
-class Joined(Protocol):
-    """Where a problem was put by a `ClusterIndex`."""
-
-    @property
-    def cluster(self) -> str:
-        """The name of its cluster now."""
-        ...
-
-    @property
-    def merged(self) -> Sequence[str]:
-        """The names of clusters that are this one from now on."""
-        ...
-
-
-class ClusterIndex(Protocol):
-    """What finds the leak cluster of a problem: `arena.problems.clusters.Clusters`."""
-
-    def add(self, problem: Problem) -> Joined:
-        """Take a problem in, and say which cluster it is of."""
-        ...
+_VERSION_MARK = "\n"
+"""Between a problem's id and its version, in the index of clusters; in no id, which are
+printable."""
 
 
 class LeftOut(StrEnum):
@@ -113,7 +100,8 @@ class Taken:
 class Intake:
     """Brings problems into a bank. When it raises, bank and clusters are of no more use."""
 
-    def __init__(self, bank: Bank, clusters: ClusterIndex, at: datetime) -> None:
+    def __init__(self, bank: Bank, clusters: Clusters, at: datetime) -> None:
+        """`clusters` has the problems of the bank, as `clusters_of` or earlier intakes made it."""
         bank.check_clock(at)
         self.taken = Taken()
         self._bank = bank
@@ -143,14 +131,30 @@ class Intake:
         if before is not None and before.content_hash == digest and not pool.is_suite:
             self.taken.left_out[problem.problem_id] = LeftOut.RETIRED
             return False
-        cluster, met = self._place(problem, before)
-        self._unite(cluster, met, problem.problem_id, pool)
-        reason = self._unfit(self._bank.cluster(cluster), pool)
+        key = indexed(problem, before.version + 1 if before else 1)
+        met = self._met(key)
+        self._check_cluster(problem, before, met)
+        reason = _unfit(met, pool)
         if reason is not None:
             self.taken.left_out[problem.problem_id] = reason
             return False
-        self._admit(problem, content, digest, cluster, pool, provenance)
+        cluster = self._clusters.add(key).cluster
+        self._unite(cluster, met, f"problem {problem.problem_id}", pool)
+        self._admit(content, digest, cluster, pool, provenance)
         return True
+
+    def reconcile(self) -> Taken:
+        """Merge what the index holds for one cluster and the bank for several.
+
+        A newer program may see likenesses that an older one did not. Raises BankError.
+        """
+        for name, members in self._clusters.groups().items():
+            held = (self._bank.get(key.partition(_VERSION_MARK)[0]) for key in members)
+            names = dict.fromkeys(h.cluster for h in held if h is not None)
+            met = [c for n in names if (c := self._bank.cluster(n)) is not None]
+            if len(met) > 1:
+                self._unite(name if name in names else met[0].name, met, "clustered anew", None)
+        return self.taken
 
     def _stands(self, before: Holding, pool: Pool, digest: str) -> bool:
         """Whether there is nothing to do for a problem whose id is taken."""
@@ -173,68 +177,60 @@ class Intake:
             code=OTHER_POOL,
         )
 
-    def _place(self, problem: Problem, before: Holding | None) -> tuple[str, list[Cluster]]:
-        """The name of the problem's cluster, and those of the bank that it meets."""
-        key = problem.problem_id
-        if before is not None and before.content_hash != content_hash(content_of(problem)):
-            # A new version is another content, which the index has to see as well.
-            key = f"{key}@{before.version + 1}"
-        joined = self._clusters.add(replace(problem, problem_id=key, pool=None, cluster=None))
-        names = dict.fromkeys(self._bank.resolve(n) for n in (joined.cluster, *joined.merged))
-        cluster = self._bank.resolve(joined.cluster)
-        met = [found for name in names if (found := self._bank.cluster(name)) is not None]
+    def _met(self, problem: Problem) -> list[Cluster]:
+        """The clusters of the bank that the problem would join."""
+        names: dict[str, None] = {}
+        for link in self._clusters.links_of(problem):
+            names[self._clusters.find(link.other) or ""] = None
+        present = dict.fromkeys(self._bank.resolve(name) for name in names)
+        return [found for name in present if (found := self._bank.cluster(name)) is not None]
+
+    def _check_cluster(
+        self, problem: Problem, before: Holding | None, met: Sequence[Cluster]
+    ) -> None:
+        """Refuse a problem that says, or had, another cluster than those it would join."""
+        names = [cluster.name for cluster in met]
         for said in (problem.cluster, before.cluster if before else None):
             if said is not None and self._bank.resolve(said) not in names:
+                found = f"that of {names[0]}" if names else "one of its own"
                 raise BankError(
-                    f"problem {problem.problem_id[:80]} has two clusters: {said[:80]}, and "
-                    f"{cluster}",
+                    f"problem {problem.problem_id[:80]} has two clusters: {said[:80]}, and {found}",
                     code=TWO_CLUSTERS,
                     remedy="leave `cluster` out of the file"
                     if problem.cluster
                     else "give the problem a new id",
                 )
-        return cluster, met
 
-    def _unite(self, name: str, met: Sequence[Cluster], problem_id: str, pool: Pool) -> None:
-        """Make one cluster of those that the problem meets; who must leave retires first."""
+    def _unite(self, name: str, met: Sequence[Cluster], because: str, pool: Pool | None) -> None:
+        """Make one cluster of those that turn out to be one; who must leave retires first.
+
+        `pool` is where a problem comes in, None when none does.
+        """
         where = {i: self._bank.need(i).pool for cluster in met for i in cluster.live}
-        before_suite = pool.is_suite or any(cluster.suite for cluster in met)
-        if before_suite:
+        suite = any(cluster.suite for cluster in met) or (pool is not None and pool.is_suite)
+        if suite:
             leaving = sorted(i for i, place in where.items() if not place.is_suite)
-            reason = f"its cluster meets a suite (problem {problem_id})"
         else:
             leaving = list(POOLS.leavers(where))
-            reason = f"its cluster meets a held-out problem (problem {problem_id})"
         if leaving:
+            reason = f"its cluster meets a {'suite' if suite else 'held-out problem'} ({because})"
             self._note(RETIRED, {"problems": [*leaving], "reason": reason})
             self.taken.left += [Left(i, reason) for i in leaving]
         absorbed = [cluster.name for cluster in met if cluster.name != name]
         if absorbed:
-            self._note(MERGED, {"cluster": name, "absorbed": [*absorbed], "because_of": problem_id})
+            self._note(MERGED, {"cluster": name, "absorbed": [*absorbed], "reason": because})
             self.taken.merged += len(absorbed)
-
-    def _unfit(self, cluster: Cluster | None, pool: Pool) -> LeftOut | None:
-        """Why a problem of this cluster may not come to the pool."""
-        if cluster is None or pool.is_suite:
-            return None
-        if cluster.suite:
-            return LeftOut.SUITE
-        if pool is Pool.OPEN:
-            return LeftOut.HELD_OUT if cluster.pool is Pool.HELD_OUT else None
-        if cluster.pool is Pool.OPEN:
-            return LeftOut.OPEN
-        return LeftOut.EXPOSED if cluster.exposed else None
 
     def _admit(
         self,
-        problem: Problem,
         content: JsonObject,
         digest: str,
         cluster: str,
         pool: Pool,
         provenance: Provenance,
     ) -> None:
-        before = self._bank.get(problem.problem_id)
+        problem_id = str(content["problem_id"])
+        before = self._bank.get(problem_id)
         grown = provenance.origin is Origin.SYNTHESIS
         self._note(
             GROWN if grown else IMPORTED,
@@ -248,12 +244,42 @@ class Intake:
                 "reason": "grown" if grown else "imported",
             },
         )
-        self.taken.admitted.append(problem.problem_id)
+        self.taken.admitted.append(problem_id)
 
     def _note(self, kind: str, data: dict[str, Json]) -> None:
         event = Event(kind, self._at, data)
         self._bank.apply(event)
         self.taken.events.append(event)
+
+
+def indexed(problem: Problem, version: int) -> Problem:
+    """The problem as the index has it: every further version is a key of its own."""
+    mark = f"{_VERSION_MARK}{version}" if version > 1 else ""
+    return replace(problem, problem_id=problem.problem_id + mark, pool=None, cluster=None)
+
+
+def clusters_of(events: Iterable[Event]) -> Clusters:
+    """The index of the problems that these events brought, in their order."""
+    clusters = Clusters()
+    for event in events:
+        if event.kind in (IMPORTED, GROWN):
+            version = cast("int", event.data["version"])
+            clusters.add(indexed(read_problem(event.data["problem"]), version))
+    return clusters
+
+
+def _unfit(met: Sequence[Cluster], pool: Pool) -> LeftOut | None:
+    """Why a problem that joins these clusters may not come to the pool."""
+    if pool.is_suite:
+        return None
+    pools = {cluster.pool for cluster in met}
+    if any(cluster.suite for cluster in met):
+        return LeftOut.SUITE
+    if pool is Pool.OPEN:
+        return LeftOut.HELD_OUT if Pool.HELD_OUT in pools else None
+    if Pool.OPEN in pools:
+        return LeftOut.OPEN
+    return LeftOut.EXPOSED if any(cluster.exposed for cluster in met) else None
 
 
 def _check_pool(problem: Problem, pool: Pool) -> None:

@@ -39,6 +39,15 @@ _COMMON = frozenset(
         "default", "other", "normal", "single item", "waterproof", "portable",
     ) for word in tokens(text)
 )
+_APART = {
+    tokens(word)[0]: tokens(kind)[0] if kind else tokens(word)[0]
+    for kind, words in {
+        "": "black white red green yellow pink purple orange brown grey gold silver",
+        "blue": "blue navy skyblue",
+        "beige": "beige cream",
+    }.items() for word in words.split()
+}
+_SIZES = frozenset({"xs", "s", "m", "l", "xl", "xxl", "xxxl"})
 # fmt: on
 
 
@@ -93,6 +102,34 @@ def canonical(reward: Reward) -> CanonicalReward:
 def canonical_whole(rewards: Iterable[Reward]) -> CanonicalReward:
     """The canonical form of all that a problem wants, in whatever order."""
     return _together(sorted(map(constraints_of, rewards), key=lambda c: [x.text for x in c]))
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """The plain colours and letter sizes that a reward states: those nobody confuses."""
+
+    colors: frozenset[str]
+    sizes: frozenset[str]
+
+    @classmethod
+    def of(cls, reward: Reward) -> Stated:
+        """What this reward states."""
+        stated = [
+            (constraint.key, word)
+            for constraint in constraints_of(reward)
+            for word in constraint.words
+        ]
+        return cls(
+            frozenset(_APART[word] for key, word in stated if key == "color" and word in _APART),
+            frozenset(word for key, word in stated if key == "size" and word in _SIZES),
+        )
+
+    def excludes(self, other: Stated) -> bool:
+        """Whether no product that answers one answers the other: red against black."""
+        return any(
+            mine and theirs and mine.isdisjoint(theirs)
+            for mine, theirs in ((self.colors, other.colors), (self.sizes, other.sizes))
+        )
 
 
 def _together(parts: Iterable[tuple[Constraint, ...]]) -> CanonicalReward:

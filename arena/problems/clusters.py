@@ -17,12 +17,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from arena.exceptions import ClusterError
-from arena.problems.canonical_reward import canonical, canonical_whole
+from arena.problems.canonical_reward import Stated, canonical, canonical_whole
 from arena.problems.identity import problem_id_of
 from arena.problems.likeness import (
     Bag,
     Neighbours,
-    Sketch,
     likeness,
     listing_bag,
     sketch_of,
@@ -189,8 +188,8 @@ class Clusters:
         for reward in face.rewards:
             self._rewards.setdefault(reward, number)
         for listing in face.listings:
-            self._listings.add(number, *listing)
-        self._wordings.add(number, *face.wording)
+            self._listings.add(number, listing)
+        self._wordings.add(number, face.wording)
 
     def _meet(self, problem: Problem, face: _Face) -> dict[int, Link]:
         """The clusters that a problem is joined with, by their root, and the first reason."""
@@ -209,11 +208,11 @@ class Clusters:
         for reward in face.rewards:
             if (other := self._rewards.get(reward)) is not None:
                 yield Rule.REWARD, other, 1.0
-        bags = [(self._listings, *listing) for listing in face.listings]
-        for index, bag, sketch in (*bags, (self._wordings, *face.wording)):
-            for other, candidate in index.candidates(sketch):
+        told = [(self._listings, listing) for listing in face.listings]
+        for index, text in (*told, (self._wordings, face.wording)):
+            for other, candidate in index.candidates(text):
                 if self._root(other) not in met:
-                    alike = likeness(bag, candidate)
+                    alike = text.likeness(candidate)
                     if alike >= index.threshold:
                         yield index.rule, other, alike
 
@@ -229,7 +228,15 @@ class Clusters:
         return tuple(self._ids[number] for number in sorted(self._groups[root]))
 
 
-Sketched = tuple[Bag, Sketch | None]
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """A listing or a wording."""
+
+    bag: Bag
+    stated: Stated
+
+    def likeness(self, other: _Text) -> float:
+        return 0.0 if self.stated.excludes(other.stated) else likeness(self.bag, other.bag)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,42 +245,43 @@ class _Face:
 
     products: tuple[str, ...]
     rewards: tuple[tuple[str, ...], ...]
-    listings: tuple[Sketched, ...]
-    wording: Sketched
+    listings: tuple[_Text, ...]
+    wording: _Text
 
     @classmethod
     def of(cls, problem: Problem) -> _Face:
         whole = canonical_whole(problem.rewards)
         rewards = (whole, *map(canonical, problem.rewards))
-        bags = map(listing_bag, problem.rewards)
-        wording = wording_bag(problem)
+        stated = tuple(map(Stated.of, problem.rewards))
+        # Of a query for several products it is not known which of them a color belongs to.
+        told = stated[0] if len(stated) == 1 else Stated(frozenset(), frozenset())
         return cls(
             products=tuple(dict.fromkeys(reward.product_id for reward in problem.rewards)),
             rewards=tuple(dict.fromkeys(r.constraints for r in rewards if r.specific)),
-            listings=tuple((bag, sketch_of(bag)) for bag in bags),
-            wording=(wording, sketch_of(wording)),
+            listings=tuple(map(_Text, map(listing_bag, problem.rewards), stated)),
+            wording=_Text(wording_bag(problem), told),
         )
 
 
 class _Index:
-    """Bags of one kind, and the number of the problem that each belongs to."""
+    """Texts of one kind, and the number of the problem that each belongs to."""
 
     def __init__(self, rule: Rule, threshold: float) -> None:
         self.rule, self.threshold = rule, threshold
         self._near = Neighbours()
-        self._bags: list[tuple[int, Bag]] = []
+        self._texts: list[tuple[int, _Text]] = []
 
-    def candidates(self, sketch: Sketch | None) -> Iterator[tuple[int, Bag]]:
-        """The bags that may be like this one, with their problems, oldest first."""
-        if sketch is not None:
+    def candidates(self, text: _Text) -> Iterator[tuple[int, _Text]]:
+        """The texts that may be like this one, with their problems, oldest first."""
+        if (sketch := sketch_of(text.bag)) is not None:
             for place in self._near.find(sketch):
-                yield self._bags[place]
+                yield self._texts[place]
 
-    def add(self, number: int, bag: Bag, sketch: Sketch | None) -> None:
+    def add(self, number: int, text: _Text) -> None:
         """Take one in."""
-        if sketch is not None:
-            self._near.add(len(self._bags), sketch)
-            self._bags.append((number, bag))
+        if (sketch := sketch_of(text.bag)) is not None:
+            self._near.add(len(self._texts), sketch)
+            self._texts.append((number, text))
 
 
 def _name(problem_id: str) -> str:

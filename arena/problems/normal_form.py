@@ -172,11 +172,8 @@ def _each(match: re.Match[str]) -> str:
 def _one(word: str) -> str:
     if is_code(word):
         return word.lstrip("0") or "0"
-    known = _SYNONYMS.get(word)
-    if known is None:
-        stemmed = stem(word)
-        known = _BY_STEM.get(stemmed, stemmed)
-    return known
+    stemmed = stem(word)
+    return _BY_STEM.get(stemmed, stemmed)
 
 
-_BY_STEM = {stem(word): known for word, known in _SYNONYMS.items()}
+_BY_STEM = {stem(word): stem(known) for word, known in _SYNONYMS.items()}

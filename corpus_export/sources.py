@@ -1,0 +1,188 @@
+"""Where an export's records come from: streamed, in pages, from where a killed one stopped.
+
+A page is small whatever the source holds, so that memory stays flat. Files are read here,
+the database in `corpus_export/database.py`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+from arena.exceptions import SpoolError
+from arena.races.directory import MANIFEST
+from arena.runs.frames import Frame, read_spool
+from arena.runs.seal import Sealed
+from arena.runs.spool import FILE_NAME
+from arena.runs.verdicts import VerdictSummary
+from corpus_export.exceptions import BrokenSourceError
+from corpus_export.rows import Verdict
+from scoring.types import JsonObject
+
+PAGE_RECORDS = 64
+PAGE_BYTES = 8 << 20
+"""A page ends when it has so many records, or so many bytes of them."""
+_VERDICT = b'"kind":"verdict"'
+_OF_RUN = b'{"agent":'
+"""How the canonical JSON of a run's record begins; a later verdict's has no agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class RawRecord:
+    """A run's record as it is stored. `seal` is a line of a file, not read yet, or a seal."""
+
+    content: bytes
+    seal: Sealed | bytes | None = None
+    verdict: Verdict | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some records in the order of the source. `cursor` says where the next page begins."""
+
+    records: tuple[RawRecord, ...]
+    cursor: str
+
+
+class RecordSource(Protocol):
+    """Run records with their later verdicts, in one order that never changes."""
+
+    def describe(self) -> JsonObject:
+        """What tells this source's content from another's; two with the same are the same."""
+        ...
+
+    def queries(self) -> Mapping[str, str]:
+        """What was asked, by problem id: the problems of these records."""
+        ...
+
+    def head(self) -> JsonObject | None:
+        """The signed head of the day's transparency log, when there is one."""
+        ...
+
+    def pages(self, after: str | None = None) -> Iterator[Page]:
+        """All pages, or those behind a cursor. Raises BrokenSourceError or a store's error."""
+        ...
+
+
+class FileSource:
+    """Spools: of race directories, with their queries, and exported ones without."""
+
+    def __init__(self, races: Sequence[Path] = (), files: Sequence[Path] = ()) -> None:
+        self._spools = [race / FILE_NAME for race in races] + list(files)
+        self._queries: dict[str, str] = {}
+        for race in races:
+            _take_queries(race, self._queries)
+        self._verdicts: dict[str, Verdict] = {}
+        self._described = self._scan()
+
+    def describe(self) -> JsonObject:
+        """Hashes of the whole frames of each file: a half-written end does not count."""
+        return self._described
+
+    def queries(self) -> Mapping[str, str]:
+        """Those that the race directories name."""
+        return self._queries
+
+    def head(self) -> JsonObject | None:
+        """Files of races have none."""
+        return None
+
+    def pages(self, after: str | None = None) -> Iterator[Page]:
+        """As `RecordSource.pages`."""
+        first, offset = (0, 0) if after is None else cast("list[int]", json.loads(after))
+        for number in range(first, len(self._spools)):
+            start = offset if number == first else 0
+            yield from self._pages_of(number, start)
+
+    def _pages_of(self, number: int, offset: int) -> Iterator[Page]:
+        records: list[RawRecord] = []
+        size = 0
+        for frame in _frames(self._spools[number], offset):
+            offset = frame.end
+            content = frame.content.record.content
+            if _is_verdict(content):
+                continue
+            verdict = self._verdicts.get(frame.content.record.hash)
+            records.append(RawRecord(content, frame.content.seal_line, verdict))
+            size += len(content)
+            if len(records) == PAGE_RECORDS or size >= PAGE_BYTES:
+                yield Page(tuple(records), json.dumps([number, offset]))
+                records, size = [], 0
+        if records:
+            yield Page(tuple(records), json.dumps([number, offset]))
+
+    def _scan(self) -> JsonObject:
+        """Read everything once: later verdicts stand anywhere behind their runs."""
+        digest = hashlib.sha256()
+        runs = verdicts = 0
+        for spool in self._spools:
+            for frame in _frames(spool):
+                record = frame.content.record
+                digest.update(bytes.fromhex(record.hash))
+                digest.update(hashlib.sha256(frame.content.seal_line or b"").digest())
+                if not _is_verdict(record.content):
+                    runs += 1
+                    continue
+                verdicts += 1
+                # The first verdict on a run stays.
+                try:
+                    run, verdict = read_later(record.content, record.hash)
+                except (ValueError, KeyError, TypeError) as error:
+                    raise BrokenSourceError(
+                        f"{spool}: a verdict cannot be read: {error!r:.200}"
+                    ) from error
+                self._verdicts.setdefault(run, verdict)
+        return {"kind": "files", "files": len(self._spools), "runs": runs,
+                "verdicts": verdicts, "content": digest.hexdigest()}  # fmt: skip
+
+
+def _frames(spool: Path, offset: int = 0) -> Iterator[Frame]:
+    try:
+        yield from read_spool(spool, offset)
+    except SpoolError as error:
+        raise BrokenSourceError(error.message, remedy=error.remedy) from error
+
+
+def _is_verdict(content: bytes) -> bool:
+    return not content.startswith(_OF_RUN) and _VERDICT in content
+
+
+def read_later(content: bytes, record_hash: str) -> tuple[str, Verdict]:
+    """The hash of the run's record that a later verdict is on, and the verdict.
+
+    Raises ValueError, KeyError or TypeError when it cannot be read.
+    """
+    value = cast("JsonObject", json.loads(content))
+    found = VerdictSummary.of(value)
+    return found.record_hash, Verdict(
+        quality=found.verdict.quality,
+        gate=found.verdict.gate.value,
+        coefficient=found.coefficient,
+        final_score=found.final_score,
+        record_hash=record_hash,
+        standins=tuple(cast("list[str]", value["standins"])),
+    )
+
+
+def _take_queries(race: Path, queries: dict[str, str]) -> None:
+    """The queries of a race's directory. Raises BrokenSourceError."""
+    manifest = race / MANIFEST
+    try:
+        value = json.loads(manifest.read_bytes())
+        found = {str(p["problem_id"]): str(p["query"]) for p in value["problems"]}
+    except OSError as error:
+        raise BrokenSourceError(
+            f"{race} is no race's directory: {error.strerror}", remedy="give the --out of a race"
+        ) from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise BrokenSourceError(f"{manifest} cannot be read: {error!r:.200}") from error
+    for problem_id, query in found.items():
+        if queries.setdefault(problem_id, query) != query:
+            raise BrokenSourceError(
+                f"{race}: problem {problem_id[:80]} asks something else than in another race",
+                remedy="export the races one by one",
+            )

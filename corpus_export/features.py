@@ -6,7 +6,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 
+from corpus_export.normalise import messages_of
 from corpus_export.recommendation import recommendations, recommended_ids
+from corpus_export.tokens import TokenCounter
 from corpus_export.types import Features, ToolCall, Trajectory, Turn
 from sandbox.provenance.calls import CHECK, FIND, SAME_SHOP, VIEW, normalise
 from scoring.types import JsonObject
@@ -15,8 +17,8 @@ MAX_SPECS = 20
 """Searches read from one same-shop call (the tool takes as many)."""
 
 
-def features_of(trajectory: Trajectory, tokens: int) -> Features:
-    """The features of a trajectory; `tokens` is what a `TokenCounter` counts for it."""
+def features(trajectory: Trajectory, counter: TokenCounter) -> Features:
+    """The features of a trajectory, its tokens counted by `counter`."""
     turns = trajectory.turns
     shapes = Counter(turn_shape(turn) for turn in turns)
     calls = [call for turn in turns for call in turn.calls]
@@ -28,7 +30,7 @@ def features_of(trajectory: Trajectory, tokens: int) -> Features:
         shape=tuple(call.name for call in calls),
         turns=len(turns),
         calls=len(calls),
-        tokens=tokens,
+        tokens=counter.count(messages_of(trajectory)),
     )
 
 

@@ -1,6 +1,6 @@
 """The gates of the corpus: the reasoning coefficient, and the paper's five hard rejects.
 
-Each is a function of a trajectory; `format_gate` asks the five in the paper's order and
+Each is a function of a trajectory; `refused` asks the five in the paper's order and
 tells the first that refuses. Pure; nothing raises on a trajectory's content.
 """
 
@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from corpus_export.recommendation import recommendations, recommended_ids
-from corpus_export.types import Reason, Reject, Trajectory
+from corpus_export.types import Features, Reason, Reject, Trajectory
+from sandbox.catalog.interface import Catalog
 from sandbox.provenance.calls import RECOMMEND, TERMINATE
 
 MIN_COEFFICIENT = 0.9
@@ -23,7 +24,7 @@ _SHOWN = 80
 """Characters of an agent's text in a reject's detail."""
 
 Resolves: TypeAlias = Callable[[str], bool]
-"""Whether the search can return the product with this id: `Catalog.product` answers it."""
+"""Whether the search can return the product with this id."""
 
 
 def coefficient_gate(
@@ -38,18 +39,18 @@ def coefficient_gate(
     return None
 
 
-def format_gate(
-    trajectory: Trajectory, *, resolves: Resolves, tokens: int, max_tokens: int = MAX_TOKENS
+def refused(
+    trajectory: Trajectory, features: Features, catalog: Catalog, max_tokens: int = MAX_TOKENS
 ) -> Reject | None:
     """The five hard rejects, in the paper's order; the first that refuses, or None.
 
-    `tokens` is what a `TokenCounter` counts for the trajectory.
+    `catalog` is the one that the run searched: what it does not hold, its search cannot return.
     """
     return (
         unanswered_call(trajectory)
         or not_one_recommendation(trajectory)
-        or unresolved_recommendation(trajectory, resolves)
-        or too_long(tokens, max_tokens)
+        or unresolved_recommendation(trajectory, lambda i: catalog.product(i) is not None)
+        or too_long(features.tokens, max_tokens)
         or stopped_thinking(trajectory)
     )
 

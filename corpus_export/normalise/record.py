@@ -20,7 +20,7 @@ MAX_DETAIL = 200
 
 
 def normalise(
-    record: JsonObject, query: str, *, catalog: Catalog | None = None
+    record: JsonObject, query: str, catalog: Catalog | None = None
 ) -> Trajectory | Reject:
     """The trajectory of a run's record, or why it has none.
 

@@ -10,6 +10,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from arena.exceptions import SettingsError
+from arena.problems.cluster_cli import cluster_command
 from arena.problems.suite import check_against, load_suite, write_suite
 from arena.problems.synthesise import split_evenly, synthesise
 from sandbox.catalog import Catalog, open_catalog
@@ -22,6 +23,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+app.command("cluster")(cluster_command)
 
 CatalogOption = Annotated[
     Path, typer.Option("--catalog", help="Index directory, or a catalogue's .jsonl or .jsonl.gz.")

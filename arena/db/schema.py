@@ -14,6 +14,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    Date,
     DateTime,
     Double,
     ForeignKey,
@@ -200,6 +201,52 @@ journal = Table(
 of a stream, counted from 1 without a gap. `data` is canonical JSON; `at` is the event's own
 time, `stored_at` the database's."""
 
+log_heads = Table(
+    "log_heads",
+    metadata,
+    Column("day", Date, primary_key=True),
+    Column("head_hash", LargeBinary, nullable=False),
+    Column("previous", LargeBinary),
+    Column("size", BigInteger, nullable=False),
+    Column("root", LargeBinary, nullable=False),
+    Column("content", LargeBinary, nullable=False),
+    Column("signature", LargeBinary, nullable=False),
+    Column("consistency", LargeBinary, nullable=False),
+    Column("subtrees", LargeBinary, nullable=False),
+    _stored_at(),
+    UniqueConstraint("head_hash"),
+    UniqueConstraint("previous", postgresql_nulls_not_distinct=True),
+)
+"""Heads of the log (`arena/records/heads.py`), one a day: `content` is the head's exact bytes
+and `head_hash` their SHA-256. `consistency` is the proof that the head before grew to it and
+`subtrees` the compact range at its size, both as hashes of 32 bytes, packed. There is one
+head after each head, and one first."""
+
+log_entries = Table(
+    "log_entries",
+    metadata,
+    Column("index", BigInteger, primary_key=True, autoincrement=False),
+    Column("seal_hash", LargeBinary, ForeignKey("seals.seal_hash"), nullable=False),
+    Column("leaf_hash", LargeBinary, nullable=False),
+    _stored_at(),
+    UniqueConstraint("seal_hash"),
+)
+"""The log: which seal is leaf `index`, counted from 0, and the leaf's hash (RFC 9162). A
+seal is entered when the day it was stored by is closed, in one transaction with the head."""
+
+head_commitments = Table(
+    "head_commitments",
+    metadata,
+    Column("head_hash", LargeBinary, ForeignKey("log_heads.head_hash"), nullable=False),
+    Column("address", Text, nullable=False),
+    Column("block", BigInteger, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+    _stored_at(),
+    PrimaryKeyConstraint("head_hash", "address", "block"),
+)
+"""Heads that were put on chain: by whom, and the block since which `data` stands there. A
+head that was committed vouches for all before it."""
+
 APPEND_ONLY = (
     races,
     agent_sources,
@@ -211,4 +258,7 @@ APPEND_ONLY = (
     seals,
     problem_contents,
     journal,
+    log_heads,
+    log_entries,
+    head_commitments,
 )

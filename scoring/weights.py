@@ -25,9 +25,15 @@ class Finisher:
     race_score: float
 
 
-def ranking(finishers: Sequence[Finisher]) -> list[Finisher]:
-    """Best race score first; ties by agent version id, ascending."""
-    return sorted(finishers, key=lambda f: (-f.race_score, f.agent_version_id))
+def ranking(finishers: Sequence[Finisher], champion: str | None = None) -> list[Finisher]:
+    """Best race score first; ties by agent version id, ascending.
+
+    The agent version `champion`, whom the promotion rule protects, stands before them all.
+    """
+    return sorted(
+        finishers,
+        key=lambda f: (f.agent_version_id != champion, -f.race_score, f.agent_version_id),
+    )
 
 
 def weight_vector(
@@ -36,20 +42,22 @@ def weight_vector(
     *,
     top_share: float,
     burn_share: float,
+    champion: str | None = None,
 ) -> tuple[int, ...]:
     """One u16 weight for each uid of the metagraph.
 
-    `top_share` and `burn_share` are fractions of the whole. The top miner is given the
-    first; the other finishers down to rank ⌊N/2⌋ get single units (K-1 … 1) out of the
-    second, which stands at uid 0. Miners that left the metagraph get nothing and are not
-    replaced. Where nothing would be left standing, everything burns.
+    `top_share` and `burn_share` are fractions of the whole. The top miner (the champion, if
+    it is among the finishers, else the best race score) is given the first; the other
+    finishers down to rank ⌊N/2⌋ get single units (K-1 … 1) out of the second, which stands
+    at uid 0. Miners that left the metagraph get nothing and are not replaced. Where nothing
+    would be left standing, everything burns.
 
     Raises ScoringError on shares or scores that are no such thing, an empty metagraph, and
     a burn share too small for the tail.
     """
     _check(finishers, metagraph_hotkeys, top_share, burn_share)
     weights = [0] * len(metagraph_hotkeys)
-    paid = ranking(finishers)[: len(finishers) // 2]
+    paid = ranking(finishers, champion)[: len(finishers) // 2]
     if not paid:
         weights[BURN_UID] = U16_MAX
         return tuple(weights)

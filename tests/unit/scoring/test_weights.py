@@ -109,3 +109,13 @@ def test_an_empty_metagraph_and_a_score_that_is_no_number_are_refused() -> None:
         weight_vector(race(4), [], top_share=0.5, burn_share=0.5)
     with pytest.raises(ScoringError, match="v9"):
         weight_vector([Finisher("hk1", "v9", float("nan"))], HOTKEYS, top_share=0.5, burn_share=0.5)
+
+
+def test_a_champion_stands_before_better_scores_while_it_finished() -> None:
+    raced = race(4, first=1)
+    protected = weight_vector(raced, HOTKEYS, top_share=0.25, burn_share=0.75, champion="v4")
+    plain = weight_vector(raced, HOTKEYS, top_share=0.25, burn_share=0.75)
+    absent = weight_vector(raced, HOTKEYS, top_share=0.25, burn_share=0.75, champion="v9")
+    assert protected[4] == plain[1] > 1
+    assert protected[1] == plain[2] == 1
+    assert absent == plain

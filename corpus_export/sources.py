@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from arena.exceptions import SpoolError
-from arena.races.directory import MANIFEST
 from arena.runs.frames import Frame, read_spool
 from arena.runs.seal import Sealed
 from arena.runs.spool import FILE_NAME
@@ -77,6 +76,7 @@ class FileSource:
         for race in races:
             _take_queries(race, self._queries)
         self._verdicts: dict[str, Verdict] = {}
+        self._ends: list[int] = []
         self._described = self._scan()
 
     def describe(self) -> JsonObject:
@@ -102,6 +102,8 @@ class FileSource:
         records: list[RawRecord] = []
         size = 0
         for frame in _frames(self._spools[number], offset):
+            if frame.offset >= self._ends[number]:
+                break  # it came after the scan
             offset = frame.end
             content = frame.content.record.content
             if _is_verdict(content):
@@ -120,7 +122,9 @@ class FileSource:
         digest = hashlib.sha256()
         runs = verdicts = 0
         for spool in self._spools:
+            end = 0
             for frame in _frames(spool):
+                end = frame.end
                 record = frame.content.record
                 digest.update(bytes.fromhex(record.hash))
                 digest.update(hashlib.sha256(frame.content.seal_line or b"").digest())
@@ -136,6 +140,7 @@ class FileSource:
                         f"{spool}: a verdict cannot be read: {error!r:.200}"
                     ) from error
                 self._verdicts.setdefault(run, verdict)
+            self._ends.append(end)
         return {"kind": "files", "files": len(self._spools), "runs": runs,
                 "verdicts": verdicts, "content": digest.hexdigest()}  # fmt: skip
 
@@ -170,6 +175,9 @@ def read_later(content: bytes, record_hash: str) -> tuple[str, Verdict]:
 
 def _take_queries(race: Path, queries: dict[str, str]) -> None:
     """The queries of a race's directory. Raises BrokenSourceError."""
+    # Here: it brings the gateway and the model clients with it, which no worker needs.
+    from arena.races.directory import MANIFEST
+
     manifest = race / MANIFEST
     try:
         value = json.loads(manifest.read_bytes())

@@ -16,10 +16,11 @@ from sandbox.terminal import one_line_errors
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "catalog": ("sandbox.catalog.cli:app", "Build, generate and search product catalogues."),
-    "problems": ("arena.problems.cli:app", "Make and list problems."),
+    "problems": ("arena.problems.cli:app", "Make problems, and keep the bank."),
     "agent": ("arena.runs.cli:app", "Try an agent locally."),
     "race": ("arena.races.cli:app", "Race agents on suites of problems."),
     "judge": ("judge.cli:app", "Judge traces, and measure how well judges agree."),
+    "corpus": ("corpus_export.cli:app", "Export, verify and describe corpora of trajectories."),
     "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),
     "doctor": ("neurons.doctor:app", "Say what this machine has and lacks."),
     "demo": ("neurons.demo:app", "Race honest and dishonest agents on a generated world."),

@@ -60,7 +60,8 @@ async def check_database(settings: ArenaSettings) -> Check:
         except ArenaError as error:
             remedy = error.remedy or "start it, or unset ARENA_DATABASE_URL to use an embedded one"
             return Check("database", False, error.message, remedy)
-        return Check("database", True, database.where)
+        how = f"; {database.guard.sentence}" if database.guard else ""
+        return Check("database", True, f"{database.where}{how}")
 
 
 async def check_model_server(url: str | None) -> Check:

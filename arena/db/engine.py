@@ -22,9 +22,8 @@ from arena.settings import ArenaSettings
 _REFUSALS = (
     asyncpg.InvalidAuthorizationSpecificationError,
     asyncpg.InvalidCatalogNameError,
-    asyncpg.InsufficientPrivilegeError,
 )
-"""Answers that waiting will not change: wrong password, no such database, no rights."""
+"""Answers that waiting will not change: wrong password, no such database."""
 
 _AWAY = (
     asyncpg.PostgresConnectionError,
@@ -143,6 +142,13 @@ def database_error(error: BaseException, where: str) -> ArenaError:
     """Say what a driver's exception means: away for now, or refused for good."""
     cause = _cause(error)
     detail = " ".join(str(cause).split()) or type(cause).__name__
+    if isinstance(cause, asyncpg.InsufficientPrivilegeError):
+        return DatabaseError(
+            f"{where}: {detail}",
+            fault=Fault.CALLER,
+            remedy=f"let the owner of the tables run: GRANT {WRITER} TO <login>; to bring an"
+            " older schema up to date, set ARENA_DATABASE_OWNER_URL to the owner's address",
+        )
     if isinstance(cause, _REFUSALS):
         return DatabaseError(
             f"{where}: {detail}", fault=Fault.CALLER, remedy="check ARENA_DATABASE_URL"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from scoring.exceptions import ArenaError, ErrorInfo, Fault
 
 __all__ = [
+    "AdmissionError",
     "AgentFileError",
     "ArenaError",
     "BankError",
@@ -177,3 +178,10 @@ class DrawError(ArenaError):
 
     code = "draw.refused"
     fault = Fault.CALLER
+
+
+class AdmissionError(ArenaError):
+    """A submitted file that could not be checked, by no fault of its own."""
+
+    code = "admission.failed"
+    fault = Fault.VALIDATOR

@@ -17,7 +17,7 @@ from sandbox.terminal import one_line_errors
 COMMANDS: dict[str, tuple[str, str]] = {
     "catalog": ("sandbox.catalog.cli:app", "Build, generate and search product catalogues."),
     "problems": ("arena.problems.cli:app", "Make problems, and keep the bank."),
-    "agent": ("arena.runs.cli:app", "Try an agent locally."),
+    "agent": ("arena.submissions.cli:app", "Try an agent locally, check it before you submit it."),
     "race": ("arena.races.cli:app", "Race agents on suites of problems."),
     "judge": ("judge.cli:app", "Judge traces, and measure how well judges agree."),
     "corpus": ("corpus_export.cli:app", "Export, verify and describe corpora of trajectories."),

@@ -21,6 +21,7 @@ from arena.races.running import RaceOptions, RaceResult, run_race
 from arena.races.show import duration, tables, verdict
 from arena.runs.opening import SandboxKind, WorldOptions
 from arena.runs.options import JudgeModels, JudgeOption, WalletHotkey, WalletName, WalletPath
+from arena.season import cli as season
 from arena.settings import ArenaSettings, load_settings
 from judge.opening import STANDIN
 from sandbox.terminal import JsonFile, console, plain, write_json
@@ -135,6 +136,9 @@ def _with_wallet(
     """The settings, with what the command line says of the wallet."""
     given = {"wallet_name": name, "wallet_hotkey": hotkey, "wallet_path": path}
     return settings.model_copy(update={k: v for k, v in given.items() if v is not None})
+
+
+app.command()(season.verify)
 
 
 def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | None) -> None:

@@ -14,6 +14,9 @@ from arena.season.beacon import Source, Ticket
 from scoring.types import Bucket, Json, JsonObject
 
 COMMITMENT_SCHEMA = 1
+MAX_NUMBER = 2**36
+"""Beyond any round or block of the next thousand years; keeps times within the calendar."""
+MAX_DELAY = 7 * 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +85,14 @@ class Commitment:
             ) from None
         counts = (read.ticket.number, read.beacon_delay, read.listing_size, *read.quota.values())
         whole = all(type(n) is int and n >= 0 for n in counts)
-        aware = read.committed_at.tzinfo is not None and read.closes_at.tzinfo is not None
-        if not (exact and whole and aware):
+        texts = (read.race_id, read.secret_hash, read.listing_hash)
+        named = all(isinstance(text, str) and text.isascii() for text in texts)
+        bounded = whole and read.ticket.number <= MAX_NUMBER and read.beacon_delay <= MAX_DELAY
+        times = all(
+            at.tzinfo is not None and 2000 < at.year < 9000
+            for at in (read.committed_at, read.closes_at)
+        )
+        if not (exact and named and bounded and times):
             raise DrawError(
                 f"not a commitment of schema {COMMITMENT_SCHEMA}", code="draw.bad_record"
             )

@@ -68,8 +68,11 @@ class PoolListing:
         """Read what `to_json` wrote. Raises DrawError (`draw.bad_record`)."""
         try:
             rows = [(n, b, c) for n, b, c in cast("list[list[str]]", value)]
-            return cls(tuple(Candidate(n + "", Bucket(b), c + "") for n, b, c in rows))
-        except (TypeError, ValueError) as error:
+            texts = (
+                (n.encode("ascii").decode(), b, c.encode("ascii").decode()) for n, b, c in rows
+            )
+            return cls(tuple(Candidate(n, Bucket(b), c) for n, b, c in texts))
+        except (TypeError, ValueError, AttributeError) as error:
             raise DrawError(
                 f"the pool listing cannot be read: {error!s:.200}", code="draw.bad_record"
             ) from None

@@ -111,7 +111,7 @@ class Bank:
             raise BankError(
                 f"the bank has no problem {problem_id[:80]!r}",
                 code=UNKNOWN_PROBLEM,
-                remedy="arena problems list --ids",
+                remedy="arena problems list --pool names the problems of a pool",
             )
         return found
 

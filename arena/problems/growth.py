@@ -16,27 +16,32 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from arena.exceptions import BankError
 from arena.problems.bank import Bank
-from arena.problems.clusters import Clusters
 from arena.problems.holdings import UNKNOWN_POOL, Origin, Provenance
 from arena.problems.identity import problem_id_of
 from arena.problems.intake import Intake, Taken
 from arena.problems.pools import Pool
 from arena.problems.suite import problem_to_json
-from arena.problems.synthesise import GENERATOR, Synthesis
+from arena.problems.synthesise import GENERATOR, TOO_SMALL, Synthesis
 from sandbox.catalog.interface import Catalog
 from scoring.exceptions import ProblemError
 from scoring.types import Bucket, Problem
+
+if TYPE_CHECKING:  # load datasketch, and the SDKs of model providers: seconds
+    from arena.problems.clusters import Clusters
+    from arena.problems.rewording import Reworder
 
 DIFFICULTIES = ("easy", "medium", "hard")
 DEFAULT_MIX: Mapping[str, float] = {"easy": 0.4, "medium": 0.4, "hard": 0.2}
 PATIENCE = 40
 """Candidates drawn for each problem wanted before any difficulty will do: how many
 constraints a problem states follows from its products, and one product has few."""
-MAX_ROUNDS = 20
-"""Rounds of drawing again for what was left out. Each makes what is missing at least once."""
+FITTING = 100
+"""Candidates looked at for each problem wanted before the catalogue is called too small:
+those that the bank would leave out are not even reworded."""
 
 Candidate = tuple[Problem, str | None]
 """A problem, and the model that reworded it."""
@@ -76,6 +81,8 @@ class Growth:
         """What was asked for, by bucket and difficulty."""
         self.got: Counter[tuple[Bucket, str]] = Counter()
         self.drawn = 0
+        self.reworded = 0
+        """Problems that came in a model's words."""
         self._bank = bank
         self._key = key
         self._provenance = Provenance(
@@ -89,7 +96,7 @@ class Growth:
             catalog, seed=plan.seed, key=key, without=_spent_products(bank, plan)
         )
         self._patience = {bucket: PATIENCE * n for bucket, n in plan.counts.items()}
-        self._rounds = 0
+        self._looked: Counter[Bucket] = Counter()
 
     @property
     def done(self) -> bool:
@@ -102,20 +109,15 @@ class Growth:
         return self._intake.taken
 
     def batch(self) -> list[Problem]:
-        """Candidates for all that is missing.
+        """Candidates for all that is missing, each such that the bank would take it alone.
 
-        Raises ProblemError (`problem.catalog_too_small`) when the catalogue gives no more,
-        or when round after round is left out.
+        Raises ProblemError (`problem.catalog_too_small`) when the catalogue gives no more.
         """
-        self._rounds += 1
-        if self._rounds > MAX_ROUNDS:
-            raise ProblemError(
-                "what the catalogue gives is all left out of the bank: "
-                + ", ".join(f"{n} {why}" for why, n in self.taken.left_out_by_reason().items()),
-                code="problem.catalog_too_small",
-                remedy="give a larger catalogue",
-            )
         return [problem for bucket in Bucket for problem in self._draw(bucket)]
+
+    def items(self, problem: Problem) -> tuple[str, ...]:
+        """How a candidate words its wanted products, in order."""
+        return self._synthesis.items[problem.problem_id]
 
     def bring(self, candidates: Sequence[Candidate]) -> None:
         """Bring a batch to the bank; a reworded problem gets the id of its new words."""
@@ -129,6 +131,7 @@ class Growth:
                 provenance = replace(provenance, reworded_by=model)
             if self._intake.bring(named, self.plan.pool, provenance):
                 self.got[named.bucket, named.difficulty or ""] += 1
+                self.reworded += model is not None
 
     def _draw(self, bucket: Bucket) -> list[Problem]:
         """Problems of one bucket, of the difficulties that are missing while patience lasts."""
@@ -141,11 +144,24 @@ class Growth:
             difficulty = problem.difficulty or ""
             if room[difficulty] <= 0 and self._patience[bucket] > 0:
                 continue
-            room[difficulty] -= 1
+            self._count(bucket)
             if not self.plan.reuse:
                 self._synthesis.used.update(r.product_id for r in problem.rewards)
-            found.append(problem)
+            if self._intake.fits(problem, self.plan.pool):
+                room[difficulty] -= 1
+                found.append(problem)
         return found
+
+    def _count(self, bucket: Bucket) -> None:
+        self._looked[bucket] += 1
+        if self._looked[bucket] > FITTING * self.plan.counts[bucket]:
+            left_out = self.taken.left_out_by_reason().items()
+            raise ProblemError(
+                f"hardly any {bucket.category} problem of this catalogue may come to"
+                f" {self.plan.pool}: {', '.join(f'{n} {why}' for why, n in left_out)}",
+                code=TOO_SMALL,
+                remedy="ask for fewer problems, or give a larger catalogue",
+            )
 
     def _missing(self, bucket: Bucket) -> int:
         got = sum(n for (b, _), n in self.got.items() if b is bucket)
@@ -157,6 +173,18 @@ def grow(growth: Growth, advance: Callable[[int], None] = lambda _: None) -> Tak
     while not growth.done:
         before = len(growth.taken.admitted)
         growth.bring([(problem, None) for problem in growth.batch()])
+        advance(len(growth.taken.admitted) - before)
+    return growth.taken
+
+
+async def grow_reworded(
+    growth: Growth, reworder: Reworder, advance: Callable[[int], None] = lambda _: None
+) -> Taken:
+    """A whole growth in a model's words, where they hold. Raises RewordingError."""
+    while not growth.done:
+        before = len(growth.taken.admitted)
+        batch = [(problem, growth.items(problem)) for problem in growth.batch()]
+        growth.bring(await reworder.reword_all(batch))
         advance(len(growth.taken.admitted) - before)
     return growth.taken
 

@@ -25,12 +25,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from arena.exceptions import BankError
 from arena.journal import Event
 from arena.problems.bank import GROWN, IMPORTED, MERGED, RETIRED, Bank
-from arena.problems.clusters import Clusters
 from arena.problems.holdings import (
     OTHER_CONTENT,
     OTHER_POOL,
@@ -48,6 +47,9 @@ from arena.problems.merging import POOLS
 from arena.problems.pools import Pool
 from scoring.reading import read_problem
 from scoring.types import Json, JsonObject, Problem
+
+if TYPE_CHECKING:  # loads datasketch, which not every command needs
+    from arena.problems.clusters import Clusters
 
 _VERSION_MARK = "\n"
 """Between a problem's id and its version, in the index of clusters; in no id, which are
@@ -142,6 +144,13 @@ class Intake:
         self._unite(cluster, met, f"problem {problem.problem_id}", pool)
         self._admit(content, digest, cluster, pool, provenance)
         return True
+
+    def fits(self, problem: Problem, pool: Pool) -> bool:
+        """Whether a new problem would be let in; if not it counts as left out."""
+        reason = _unfit(self._met(indexed(problem, 1)), pool)
+        if reason is not None:
+            self.taken.left_out[problem.problem_id] = reason
+        return reason is None
 
     def reconcile(self) -> Taken:
         """Merge what the index holds for one cluster and the bank for several.
@@ -260,6 +269,8 @@ def indexed(problem: Problem, version: int) -> Problem:
 
 def clusters_of(events: Iterable[Event]) -> Clusters:
     """The index of the problems that these events brought, in their order."""
+    from arena.problems.clusters import Clusters
+
     clusters = Clusters()
     for event in events:
         if event.kind in (IMPORTED, GROWN):

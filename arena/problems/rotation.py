@@ -10,7 +10,7 @@ says what to grow first. Decisions only: the event holds the seed and every move
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -51,13 +51,17 @@ class RotationRule:
         }
 
 
+Members = Mapping[str, tuple[str, ...]]
+"""Clusters by name, each with its live problems."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moves:
     """What a rotation moves in one bucket."""
 
     bucket: Bucket
-    opened: tuple[Cluster, ...]
-    retired: tuple[Cluster, ...]
+    opened: Members
+    retired: Members
     drawable_after: int
     """Clusters that races can still draw."""
     open_after: int
@@ -66,9 +70,9 @@ class Moves:
         """Counts, for `--json`."""
         return {
             "opened_clusters": len(self.opened),
-            "opened_problems": sum(len(c.live) for c in self.opened),
+            "opened_problems": sum(map(len, self.opened.values())),
             "retired_clusters": len(self.retired),
-            "retired_problems": sum(len(c.live) for c in self.retired),
+            "retired_problems": sum(map(len, self.retired.values())),
             "drawable_clusters": self.drawable_after,
             "open_clusters": self.open_after,
         }
@@ -84,8 +88,8 @@ class Rotation:
 
     def events(self, at: datetime) -> list[Event]:
         """The event to append and apply."""
-        opened: JsonObject = {c.name: list[Json](c.live) for m in self.moves for c in m.opened}
-        retired: JsonObject = {c.name: list[Json](c.live) for m in self.moves for c in m.retired}
+        opened: JsonObject = {n: list[Json](i) for m in self.moves for n, i in m.opened.items()}
+        retired: JsonObject = {n: list[Json](i) for m in self.moves for n, i in m.retired.items()}
         data: JsonObject = {
             "seed": self.seed,
             "rule": self.rule.to_json(),
@@ -154,11 +158,15 @@ def _moves(
     retiring = oldest[: max(0, min(rule.retires, open_after - rule.open_min))]
     return Moves(
         bucket=bucket,
-        opened=opening,
-        retired=tuple(retiring),
+        opened=_members(opening),
+        retired=_members(retiring),
         drawable_after=len(held_out) - len(opening),
         open_after=open_after - len(retiring),
     )
+
+
+def _members(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:
+    return {cluster.name: tuple(cluster.live) for cluster in clusters}
 
 
 def _lot(seed: str, cluster: Cluster) -> bytes:

@@ -76,6 +76,8 @@ class Synthesis:
         rng = random.Random(f"{seed}/material")  # noqa: S311 - no secret
         self.made: dict[str, Problem] = {}
         """All problems so far by id, in order."""
+        self.items: dict[str, tuple[str, ...]] = {}
+        """How each of them words its wanted products, in order."""
         self.used: set[str] = set()
         """Products that are not to answer another problem; whoever draws may add some."""
         self._key = key
@@ -89,12 +91,16 @@ class Synthesis:
         """One more. Raises ProblemError (`problem.catalog_too_small`) when there is none."""
         material, rng = self._material, self._rngs[bucket]
         for _ in range(TRIES):
-            problem = _try(bucket, material, rng)
-            if problem is None or not self.used.isdisjoint(r.product_id for r in problem.rewards):
+            tried = _try(bucket, material, rng)
+            if tried is None:
+                continue
+            problem, items = tried
+            if not self.used.isdisjoint(reward.product_id for reward in problem.rewards):
                 continue
             named = replace(problem, problem_id=problem_id_of(problem_to_json(problem), self._key))
             if named.problem_id not in self.made and _checked(named, material, rng):
                 self.made[named.problem_id] = named
+                self.items[named.problem_id] = items
                 return named
         raise ProblemError(
             f"the catalogue gives no more {bucket.category} problems after {len(self.made)} in all",
@@ -126,7 +132,10 @@ class _Material:
         self.shops = [shops[shop] for shop in sorted(shops) if len(shops[shop]) > 1]
 
 
-def _try(bucket: Bucket, material: _Material, rng: random.Random) -> Problem | None:
+def _try(
+    bucket: Bucket, material: _Material, rng: random.Random
+) -> tuple[Problem, tuple[str, ...]] | None:
+    """A problem without an id, and the words for each of its products."""
     products = _choose(bucket, material, rng)
     drafts = [draft for p in products if (draft := _draft(p, rng)) is not None]
     if not drafts or len(drafts) < len(products):
@@ -134,11 +143,12 @@ def _try(bucket: Bucket, material: _Material, rng: random.Random) -> Problem | N
     voucher = draw_voucher(products, rng) if bucket is Bucket.VOUCHER else None
     if bucket is Bucket.VOUCHER and voucher is None:
         return None
-    query = query_words(bucket, [draft.words for draft in drafts], voucher, rng)
+    items = tuple(draft.words for draft in drafts)
+    query = query_words(bucket, items, voucher, rng)
     if any(product.product_id in query for product in products):
         return None
     stated = sum(constraints(draft.reward) for draft in drafts)
-    return Problem(
+    problem = Problem(
         problem_id="",
         query=query,
         bucket=bucket,
@@ -146,6 +156,7 @@ def _try(bucket: Bucket, material: _Material, rng: random.Random) -> Problem | N
         voucher=voucher,
         difficulty=("easy", "medium", "hard")[(stated > 3) + (stated > 7)],
     )
+    return problem, items
 
 
 def _choose(bucket: Bucket, material: _Material, rng: random.Random) -> Sequence[Product]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from arena.exceptions import ClusterError
@@ -22,6 +22,7 @@ from arena.problems.identity import problem_id_of
 from arena.problems.likeness import (
     Bag,
     Neighbours,
+    Sketch,
     likeness,
     listing_bag,
     sketch_of,
@@ -230,10 +231,15 @@ class Clusters:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A listing or a wording."""
+    """A listing or a wording, and its sketch if it says enough to be like another."""
 
     bag: Bag
     stated: Stated
+    sketch: Sketch | None
+
+    @classmethod
+    def of(cls, bag: Bag, stated: Stated) -> _Text:
+        return cls(bag, stated, sketch_of(bag))
 
     def likeness(self, other: _Text) -> float:
         return 0.0 if self.stated.excludes(other.stated) else likeness(self.bag, other.bag)
@@ -258,8 +264,8 @@ class _Face:
         return cls(
             products=tuple(dict.fromkeys(reward.product_id for reward in problem.rewards)),
             rewards=tuple(dict.fromkeys(r.constraints for r in rewards if r.specific)),
-            listings=tuple(map(_Text, map(listing_bag, problem.rewards), stated)),
-            wording=_Text(wording_bag(problem), told),
+            listings=tuple(map(_Text.of, map(listing_bag, problem.rewards), stated)),
+            wording=_Text.of(wording_bag(problem), told),
         )
 
 
@@ -273,15 +279,15 @@ class _Index:
 
     def candidates(self, text: _Text) -> Iterator[tuple[int, _Text]]:
         """The texts that may be like this one, with their problems, oldest first."""
-        if (sketch := sketch_of(text.bag)) is not None:
-            for place in self._near.find(sketch):
+        if text.sketch is not None:
+            for place in self._near.find(text.sketch):
                 yield self._texts[place]
 
     def add(self, number: int, text: _Text) -> None:
         """Take one in."""
-        if (sketch := sketch_of(text.bag)) is not None:
-            self._near.add(len(self._texts), sketch)
-            self._texts.append((number, text))
+        if text.sketch is not None:
+            self._near.add(len(self._texts), text.sketch)
+            self._texts.append((number, replace(text, sketch=None)))
 
 
 def _name(problem_id: str) -> str:

@@ -105,6 +105,7 @@ _PACK_OF = re.compile(r"\b(?:pack|set|box|bundle) of (\d+)\b")
 _SIZE_SYSTEM = re.compile(r"\b(?:int|intl|international)\b\s*:?\s*")
 _NUMBERED_SIZE = re.compile(r"\b(eu|us|uk)\s*[:.]?\s*(\d{1,2}(?:\.5)?)\b")
 _LONE = re.compile(r"\b([a-z])[- ](shirt|neck|line|type)s?\b")
+_DIGIT = re.compile(r"\d")
 _TOKEN = re.compile(r"\d+\.\d+[a-z]*%?|[^\W_]+%?")
 _POSSESSIVE = re.compile(r"['’`]s?\b")
 _SPACES = re.compile(r"[-_/\s:]+")
@@ -155,7 +156,7 @@ def number(value: float) -> str:
 
 def is_code(token: str) -> bool:
     """Whether it holds a digit: a measure, a number, a model's name."""
-    return any(char.isdigit() for char in token)
+    return _DIGIT.search(token) is not None
 
 
 def _decimal(match: re.Match[str]) -> str:

@@ -200,6 +200,8 @@ class Partition:
             raise PartitionError(f"cluster {cluster} was absorbed by another", code=BROKEN)
         members = self._members.setdefault(cluster, [])
         for old in map(str, _list(data["absorbed"])):
+            if old == cluster:
+                raise PartitionError(f"cluster {cluster} cannot absorb itself", code=BROKEN)
             for problem_id in self._members.pop(old):
                 self._standing[problem_id] = replace(self._standing[problem_id], cluster=cluster)
                 members.append(problem_id)

@@ -61,8 +61,8 @@ def decide(
     """The events that bring `problems` into the partition, and its clusters up to date.
 
     Problems that stand already are left out, so all may be given each time. The first call
-    with a problem of the bank draws evaluation (`shares`, default `Shares()`) and freezes
-    it. `top_up` fills buckets that were short, from clusters that are new in this call and
+    that can draws evaluation (`shares`, default `Shares()`) and freezes it: a bucket needs
+    two new clusters for that. `top_up` fills buckets that were short, from clusters that are new in this call and
     so were never trained on; without it new clusters all go to training.
 
     Raises PartitionError for a problem given with two clusters, one that no cluster has,
@@ -81,7 +81,7 @@ def decide(
     if clean and (partition.seed is None or top_up):
         used = partition.shares or shares or Shares()
         chosen = _draw(present, clean, seed, used)
-        if partition.seed is None:
+        if chosen and partition.seed is None:
             events.append(Event(OPENED, at, {"seed": seed, "shares": used.to_json()}))
     for name in sorted(fresh):
         events += _found(name, fresh[name], name in chosen, at)
@@ -153,7 +153,7 @@ def _arrivals(
                 f"problem {problem_id[:80]} has no cluster", remedy="cluster the problems first"
             )
         if problem_id not in partition:
-            arrivals.setdefault(name, []).append(seen[problem_id])
+            arrivals.setdefault(partition.resolve(name), []).append(seen[problem_id])
     return arrivals
 
 
@@ -161,7 +161,9 @@ def _merges(partition: Partition, clusters: ClusterNames, at: datetime) -> list[
     """One event for each present cluster whose problems stand under other names so far."""
     under: dict[str, list[str]] = {}
     for old, members in partition.clusters().items():
-        names = {name for i in members if (name := clusters.find(i)) is not None}
+        found = {name for i in members if (name := clusters.find(i)) is not None}
+        # Clusters rebuilt in another order have other names: what was absorbed here stays so.
+        names = {partition.resolve(name) for name in found}
         if len(names) > 1:
             raise PartitionError(
                 f"the problems of cluster {old} have two clusters: {', '.join(sorted(names))}",

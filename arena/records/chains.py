@@ -62,7 +62,15 @@ async def _conflict(connection: AsyncConnection, sealed: Sealed) -> str:
         and_(table.validator == seal.validator, same_place),
         table.record_hash == bytes.fromhex(seal.record),
     )
-    query = select(table.content, table.signature).where(in_its_place).limit(1)
+    query = (
+        select(table.content, table.signature)
+        .where(in_its_place)
+        .order_by(
+            (table.record_hash == bytes.fromhex(seal.record)).desc(),
+            (table.sequence == seal.sequence).desc(),
+        )
+        .limit(1)
+    )
     row = (await connection.execute(query)).one()
     stored, new = Sealed(row.content, row.signature), f"seal {seal.sequence} ({sealed.hash})"
     there = f"seal {stored.seal.sequence} ({stored.hash}) is stored"

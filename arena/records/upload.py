@@ -18,6 +18,7 @@ import asyncpg  # type: ignore[import-untyped]
 from sqlalchemy.exc import SQLAlchemyError
 
 from arena.db.engine import Database, database_error
+from arena.db.guard import Guard
 from arena.exceptions import ArenaError, DatabaseError, DatabaseUnreachableError, Fault
 from arena.records.store import RaceEntry, RecordStore
 from arena.runs.seal import Sealed, SealedRecord
@@ -78,6 +79,9 @@ class Uploader:
             if error.fault is Fault.CALLER:
                 raise
             self._say_away(error)
+            return
+        if self._database.guard is Guard.TRIGGERS:
+            self._tell(Guard.TRIGGERS.sentence)
 
     async def stored_head(self, validator: str) -> Sealed | None:
         """The last seal of a validator in the database; None too when it is away."""

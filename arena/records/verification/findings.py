@@ -26,6 +26,7 @@ class Check(StrEnum):
     RUN_IDS = "run ids"
     HEADS = "heads"
     LOG = "log"
+    INCLUSION = "inclusion"
     COMMITMENT = "commitment"
     DATING = "dating"
     OUTCOME = "outcome"
@@ -33,6 +34,7 @@ class Check(StrEnum):
     AXIS = "axis"
     SCORE = "score"
     CITATIONS = "citations"
+    CEILING = "facts"
     VERDICTS = "later verdicts"
 
 
@@ -75,7 +77,6 @@ class Code(StrEnum):
     # The log -----------------------------------------------------------------
     LOG_LEAF_MISSING = "log.leaf_missing"
     LOG_ORDER = "log.order"
-    LOG_DUPLICATE = "log.duplicate"
     LOG_ROOT = "log.root"
     LOG_INCLUSION = "log.inclusion"
     LOG_NOT_IN_LOG = "log.not_in_log"
@@ -107,7 +108,7 @@ class Code(StrEnum):
     SCORE_COEFFICIENT = "score.coefficient"
     SCORE_FINAL = "score.final"
     CITATION_FALSE = "citation.false"
-    CITATION_ABOVE_FACTS = "citation.above_facts"
+    VERDICT_ABOVE_FACTS = "verdict.above_facts"
     VERDICT_UNLINKED = "verdict.unlinked"
     VERDICT_OTHER_RECORD = "verdict.other_record"
     VERDICT_SECOND = "verdict.second"

@@ -68,6 +68,7 @@ def _signer(wallet: Wallet, what: str) -> KeypairSigner:
                 f"{what} is encrypted", remedy="a validator signs unattended: give it a plain one"
             )
         pair = wallet.hotkey
+        pair.sign(b"")  # a public key alone is read as well
     except (KeyfileError, OSError, ValueError) as error:
         raise SettingsError(f"{what} cannot be read: {error}") from None
     if pair.crypto_type != CRYPTO_SR25519:

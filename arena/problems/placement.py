@@ -62,8 +62,8 @@ def decide(
 
     Problems that stand already are left out, so all may be given each time. The first call
     that can draws evaluation (`shares`, default `Shares()`) and freezes it: a bucket needs
-    two new clusters for that. `top_up` fills buckets that were short, from clusters that are new in this call and
-    so were never trained on; without it new clusters all go to training.
+    two new clusters for that. `top_up` fills buckets that were short, from clusters that are
+    new in this call and so were never trained on; without it they all go to training.
 
     Raises PartitionError for a problem given with two clusters, one that no cluster has,
     and another seed or other shares than evaluation was drawn with.

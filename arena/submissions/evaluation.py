@@ -257,7 +257,9 @@ class Evaluator:
         spec = self.value(node.format_spec) if node.format_spec else ""
         if len(spec) > 12 or any(len(run) > 3 for run in _digit_runs(spec)):
             raise Unknown
-        shown = {114: repr, 97: ascii, 115: str}.get(node.conversion, lambda given: given)
+        shown: Callable[[Any], Any] = {114: repr, 97: ascii, 115: str}.get(
+            node.conversion, lambda given: given
+        )
         return self.apply(lambda given: format(shown(given), spec), value)
 
     def _of_tuple(self, node: ast.Tuple) -> Any:
@@ -330,7 +332,7 @@ class Evaluator:
         keywords = {str(name): value for name, value in named.items()}
         if isinstance(target, ast.Attribute) and owner is not UNKNOWN:
             method = METHODS.get((type(owner), target.attr))
-            return self.apply(method, owner, *values, **keywords) if method else no_value()  # type: ignore[arg-type]
+            return self.apply(method, owner, *values, **keywords) if method else no_value()
         full = self.full_name(target)
         if full in ("map", "filter") and len(values) == 2:
             return self._map(full, *values)

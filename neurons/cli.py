@@ -19,6 +19,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "problems": ("arena.problems.cli:app", "Make problems, and keep the bank."),
     "agent": ("arena.submissions.cli:app", "Try an agent locally, check it before you submit it."),
     "race": ("arena.races.cli:app", "Race agents on suites of problems."),
+    "records": ("arena.records.cli:app", "Verify, prove and show what is recorded."),
     "judge": ("judge.cli:app", "Judge traces, and measure how well judges agree."),
     "corpus": ("corpus_export.cli:app", "Export, verify and describe corpora of trajectories."),
     "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),

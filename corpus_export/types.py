@@ -7,7 +7,7 @@ Pure. The stages are functions over these, one module each, and run record by re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -97,7 +97,7 @@ class ToolResult:
 
     call_id: str
     content: str
-    source: ResultSource
+    source: ResultSource = field(compare=False)
     mismatch: bool = False
     abridged: bool = False
 
@@ -142,13 +142,14 @@ class Dialect(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Trajectory:
     """One run in the OpenAI tool-calls schema: the system text of the corpus, the query, and
-    the turns. `dialect` changes no row."""
+    the turns. `dialect` changes no row. Trajectories are equal when their behaviour is:
+    where a result came from and what was left out is not compared."""
 
     query: str
     turns: tuple[Turn, ...]
     dialect: str
     rewritten: bool = False
-    left_out: LeftOut = LeftOut()
+    left_out: LeftOut = field(default=LeftOut(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,8 @@ CLOSING = frozenset({RECOMMEND, TERMINATE})
 """Tools whose answer is a confirmation; the wire of SN15 has no door for them."""
 HELPERS = frozenset({CHECK, SAME_SHOP, VOUCHER}) | CLOSING
 """Tools that agents run in their own code."""
+MAX_SEARCHES = 20
+"""Searches of a catalogue in one trajectory; what would need more is not recomputed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,7 @@ class Wire:
             if isinstance(event, ToolEvent)
         ]
         self._taken: set[int] = set()
+        self._catalog: RecordedCatalog | None = None
 
     @property
     def untaken(self) -> int:
@@ -131,8 +134,11 @@ class Wire:
                 if event.status == 200:
                     yield event
 
-    def _recorded(self, catalog: Catalog | None) -> RecordedCatalog:
-        return RecordedCatalog(((call, event) for _, call, event in self.calls), catalog)
+    def _recorded(self, behind: Catalog | None) -> RecordedCatalog:
+        if self._catalog is None:
+            made = ((call, event) for _, call, event in self.calls)
+            self._catalog = RecordedCatalog(made, behind)
+        return self._catalog
 
 
 class NotRecordedError(Exception):
@@ -140,23 +146,29 @@ class NotRecordedError(Exception):
 
 
 class RecordedCatalog:
-    """A catalogue that knows what the wire answered, and asks `behind` for the rest."""
+    """A catalogue that knows what the wire answered, and asks `behind` for the rest.
+
+    At most `MAX_SEARCHES` times: a search costs milliseconds, and a same-shop call can ask
+    for hundreds.
+    """
 
     content_hash = ""
     engine = "recorded"
 
     def __init__(self, calls: Iterable[tuple[Call, ToolEvent]], behind: Catalog | None) -> None:
-        self._pages: dict[str, list[Product]] = {}
-        self._details: dict[str, Product] = {}
+        self._pages: dict[str, list[Json]] = {}
+        self._details: dict[str, JsonObject] = {}
         self._behind = behind
+        self._searches_left = MAX_SEARCHES
         for call, event in calls:
             if event.status != 200 or call.key is None or not isinstance(event.result, list):
                 continue
-            found = [_product(item) for item in event.result if isinstance(item, dict)]
             if call.name == FIND:
-                self._pages[call.key] = found
+                self._pages[call.key] = event.result
             elif call.name == VIEW:
-                self._details.update((product.product_id, product) for product in found)
+                for item in event.result:
+                    if isinstance(item, dict):
+                        self._details[str(item.get("product_id"))] = item
 
     def __len__(self) -> int:
         return len(self._behind) if self._behind is not None else len(self._details)
@@ -174,11 +186,12 @@ class RecordedCatalog:
         """The page that the wire answered. Raises NotRecordedError."""
         asked: JsonObject = {"q": q, "page": page, "shop_id": shop_id, "price": price}
         asked |= {"sort": sort, "service": ",".join(service)}
-        page_found = self._pages.get(normalise(FIND, asked).key or "")
-        if page_found is not None:
-            return page_found
-        if self._behind is None:
+        found = self._pages.get(normalise(FIND, asked).key or "")
+        if found is not None:
+            return [_product(item) for item in found if isinstance(item, dict)]
+        if self._behind is None or self._searches_left == 0:
             raise NotRecordedError
+        self._searches_left -= 1
         return self._behind.find(
             q, page=page, shop_id=shop_id, price=price, sort=sort, service=service
         )
@@ -189,7 +202,7 @@ class RecordedCatalog:
             return self._behind.product(product_id)
         if product_id not in self._details:
             raise NotRecordedError
-        return self._details[product_id]
+        return _product(self._details[product_id])
 
     def products(self, product_ids: Iterable[str]) -> dict[str, Product]:
         """Those that exist, as they were viewed. Raises NotRecordedError."""

@@ -13,13 +13,13 @@ from typing import Any
 
 from corpus_export.normalise.answered import Truth, Wire
 from corpus_export.normalise.made import MadeTurns
-from corpus_export.normalise.speech import Speech, message_of, read_speech
-from corpus_export.normalise.texts import clean, compact, observation_text
+from corpus_export.normalise.speech import Speech, read_speeches
+from corpus_export.normalise.texts import clean, compact, in_tool_order, observation_text
 from corpus_export.types import Dialect, LeftOut, ResultSource, ToolCall, ToolResult, Turn
 from sandbox.catalog.interface import Catalog
 from sandbox.provenance.calls import RECOMMEND, TERMINATE, Call
 from sandbox.provenance.dialogue import dialogue_calls
-from sandbox.trace import LlmEvent, ToolEvent, Trace, speaks
+from sandbox.trace import LlmEvent, ToolEvent, Trace
 from scoring.types import Json, JsonObject
 
 
@@ -56,10 +56,10 @@ def code_turns(
 def _turn(one: _Dispatch, number: int, speech: Speech | None) -> Turn:
     name, arguments = clean(one.call.name), compact(one.arguments, sort_keys=True)
     call = ToolCall(f"call_{number}", name, arguments)
-    truth = one.truth
-    results = (
-        () if truth is None else (ToolResult(call.id, observation_text(truth.value), truth.source),)
-    )
+    results: tuple[ToolResult, ...] = ()
+    if one.truth is not None:
+        text = observation_text(in_tool_order(one.truth.value))
+        results = (ToolResult(call.id, text, one.truth.source),)
     reasoning, content = (speech.reasoning, speech.content) if speech is not None else ("", "")
     return Turn(clean(reasoning), clean(content), (call,), results, "tool_calls")
 
@@ -128,12 +128,10 @@ class _Emitted:
         return LeftOut(completions=self._answered - len(self._used), failed=self._failed)
 
     def _read(self, at: int, event: LlmEvent) -> None:
-        if event.status != 200 or not any(speaks(choice) for choice in event.choices):
-            self._failed += 1
-            return
-        self._answered += 1
-        for choice in event.choices:
-            speech = read_speech(message_of(choice) or {})
+        speeches = read_speeches(event)
+        self._answered += bool(speeches)
+        self._failed += not speeches
+        for speech in speeches:
             for _, call in speech.calls:
                 if call.key is not None:
                     self._by_key[call.key].append((at, speech))

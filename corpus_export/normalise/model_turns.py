@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 from corpus_export.normalise.answered import CLOSING, Truth, Wire, is_shortening
@@ -10,7 +11,7 @@ from corpus_export.normalise.made import MadeTurns
 from corpus_export.normalise.path import Path, Step, find_path, prompt_messages
 from corpus_export.normalise.shown import Answers, Shown, read_answers
 from corpus_export.normalise.speech import message_of
-from corpus_export.normalise.texts import arguments_text, clean, observation_text
+from corpus_export.normalise.texts import arguments_text, clean, in_tool_order, observation_text
 from corpus_export.types import (
     Dialect,
     LeftOut,
@@ -30,8 +31,7 @@ def model_turns(
     """The turns of the conversation that leads to the recommendation."""
     path = find_path(trace, dialogue)
     work = _Work(trace, wire, catalog)
-    followers = [*path.steps[1:], None]
-    turns = [work.turn(step, after) for step, after in zip(path.steps, followers, strict=True)]
+    turns = [work.turn(*pair) for pair in zip_longest(path.steps, path.steps[1:])]
     left_out = _left_out(path, wire, work.harness_messages)
     return MadeTurns(tuple(turns), _dialect(path), left_out)
 
@@ -104,7 +104,7 @@ def _result(
         return None
     unshowable = last or made.name in CLOSING
     if unshowable or (truth.source is ResultSource.WIRE and not others):
-        return ToolResult(made.id, observation_text(truth.value), truth.source)
+        return ToolResult(made.id, observation_text(in_tool_order(truth.value)), truth.source)
     return None
 
 

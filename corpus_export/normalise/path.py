@@ -8,16 +8,16 @@ with, ending where the model ended it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from corpus_export.normalise.speech import Speech, message_of, read_speech
+from corpus_export.normalise.speech import Speech, message_of, read_speeches
 from sandbox.provenance.calls import RECOMMEND, TERMINATE, normalise
 from sandbox.provenance.conversation import MIN_TEXT, Conversations, Prompt, turn_marks
 from sandbox.provenance.dialogue import last_recommendation
 from sandbox.provenance.emissions import prefilled_text
 from sandbox.provenance.timeline import Phase, timeline
-from sandbox.trace import LlmEvent, ToolEvent, Trace, speaks
+from sandbox.trace import LlmEvent, ToolEvent, Trace
 from scoring.types import JsonObject
 
 
@@ -31,7 +31,8 @@ class Completion:
     prompt: Prompt
     parent: int | None
     """The position of the completion before it in its conversation."""
-    speeches: tuple[Speech, ...] = field(default=())
+    speeches: tuple[Speech, ...]
+    """Of each choice."""
 
     def emits(self, name: str) -> bool:
         """Whether any choice calls the tool."""
@@ -122,14 +123,13 @@ def _completions(trace: Trace) -> tuple[dict[int, Completion], int]:
                 held = [by_seq[s] for s in conversations.held_by(prompt)]
                 extended = [by_seq[s] for s in conversations.extended_by(prompt)]
                 by_prompt[prompt] = _parent(held, extended)
-        elif event.status != 200 or not any(speaks(choice) for choice in event.choices):
+            continue
+        prefill = prefilled_text([trace.messages[i] for i in prompt[-1:]])
+        speeches = read_speeches(event, prefill)
+        if not speeches:
             failed += 1
         elif event.seq not in by_seq:
-            one = Completion(event, moment.position, prompt, by_prompt[prompt])
-            prefill = prefilled_text([trace.messages[i] for i in prompt[-1:]])
-            one.speeches = tuple(
-                read_speech(message_of(choice) or {}, prefill) for choice in event.choices
-            )
+            one = Completion(event, moment.position, prompt, by_prompt[prompt], speeches)
             found[moment.position] = by_seq[event.seq] = one
             conversations.add(event, prompt)
     return found, failed

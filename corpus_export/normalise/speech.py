@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sandbox.provenance import WrittenCall, message_text, read_blocks
 from sandbox.provenance.calls import Call
 from sandbox.provenance.emissions import emitted_calls, without_prefill
+from sandbox.trace import LlmEvent
 from scoring.types import JsonObject
 
 GAP = "\n\n"
@@ -63,6 +64,18 @@ def read_speech(message: JsonObject, prefill: str = "") -> Speech:
         native=bool(native_ids),
         tagged=any(block.kind != "text" for block in blocks),
     )
+
+
+def read_speeches(event: LlmEvent, prefill: str = "") -> tuple[Speech, ...]:
+    """The speech of every choice; none of a completion that failed or says nothing at all.
+
+    Thinking alone is speech: a model that ran out of tokens said no more.
+    """
+    if event.status != 200:
+        return ()
+    speeches = tuple(read_speech(message_of(choice) or {}, prefill) for choice in event.choices)
+    spoken = any(speech.reasoning or speech.content or speech.calls for speech in speeches)
+    return speeches if spoken else ()
 
 
 def message_of(choice: JsonObject) -> JsonObject | None:

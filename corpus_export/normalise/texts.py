@@ -37,6 +37,28 @@ def observation_value(text: str) -> Json:
 _JSON_STARTS = frozenset('{["-0123456789tfn \n')
 
 
+def in_tool_order(value: Json, depth: int = 4) -> Json:
+    """An answer as the tools write it: a record sorts keys, and makes of the price 99.0 a 99."""
+    if isinstance(value, list):
+        return [in_tool_order(item, depth) for item in value]
+    if not isinstance(value, dict) or depth == 0:
+        return value
+    known = [key for key in _KEYS if key in value]
+    rest = [key for key in value if key not in _KEYS]
+    ordered = {key: in_tool_order(value[key], depth - 1) for key in (*known, *rest)}
+    price = ordered.get("price")
+    return ordered | {"price": float(price)} if type(price) is int else ordered
+
+
+_KEYS = (
+    *("product_id", "shop_id", "title", "price", "service", "sold_count"),
+    *("short_description", "description", "attributes", "sku_options"),
+    *("found", "matched", "matches", "mismatches", "product_summary", "products", "shops_tried"),
+    *("prices", "total_before", "discount_amount", "total_after", "within_budget"),
+    *("voucher_applied", "budget", "error"),
+)
+
+
 def compact(value: Json, *, sort_keys: bool = False) -> str:
     """Compact JSON text, with nothing in it that UTF-8 or Postgres cannot hold."""
     try:

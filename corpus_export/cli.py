@@ -63,7 +63,7 @@ def export(
         list[Path] | None, typer.Option(help="A file of records instead of the database.")
     ] = None,
     suite: Annotated[
-        list[Path] | None, typer.Option(help="The problems, with --race or --records.")
+        list[Path] | None, typer.Option(help="Problems that race or database do not hold.")
     ] = None,
     partition: Annotated[
         Path | None,
@@ -98,7 +98,7 @@ def export(
 
     Example: arena corpus export --day 2026-11-20 --catalog world --out corpus/2026-11-20
     """
-    from corpus_export.opening import Inputs, open_files
+    from corpus_export.opening import Inputs, open_job
     from corpus_export.pipeline import export as run_export
 
     options = ExportOptions(
@@ -120,11 +120,9 @@ def export(
         seed=seed,
     )
     with _progress() as bars:
-        if inputs.races or inputs.records:
-            job = open_files(inputs, options)
-        else:
-            raise NotImplementedError
-        result = run_export(job, _Progress(bars), lambda text: console.print(plain(text)))
+        opened = open_job(inputs, options)
+        with opened as job:
+            result = run_export(job, _Progress(bars), lambda text: console.print(plain(text)))
     _show_result(result.manifest, result.made, out)
     write_json({"out": str(out), "made": result.made, "manifest": result.manifest}, json)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 from arena.problems.clusters import Clusters
 from arena.problems.partition import Partition, read_partition, write_partition
 from arena.problems.placement import decide
-from arena.problems.pools import Pool
 from arena.problems.suite import load_suites
+from arena.settings import ArenaSettings
+from corpus_export.database import current_partition, current_release, open_source
 from corpus_export.exceptions import CorpusError
 from corpus_export.pipeline import ExportJob
+from corpus_export.release import NOTHING, Release
 from corpus_export.rows import Place
 from corpus_export.settings import ExportOptions
 from corpus_export.sources import FileSource, RecordSource
@@ -25,7 +28,10 @@ from scoring.types import Problem
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """Files that an export is made of. Without `races` and `records`, the database."""
+    """Files that an export is made of. Without `races` and `records`, the database.
+
+    `suites` are problems that neither race directories nor the database hold.
+    """
 
     catalogs: tuple[Path, ...]
     races: tuple[Path, ...] = ()
@@ -39,17 +45,32 @@ class Inputs:
     """Evaluation is drawn with it, once."""
 
 
+@contextmanager
+def open_job(inputs: Inputs, options: ExportOptions) -> Iterator[ExportJob]:
+    """A job over the files that are given, or else over the database of the settings."""
+    if inputs.races or inputs.records:
+        yield open_files(inputs, options)
+        return
+    # Here: files need no database.
+    from arena.settings import load_settings
+
+    with open_day(inputs, options, load_settings()) as job:
+        yield job
+
+
 def open_files(inputs: Inputs, options: ExportOptions) -> ExportJob:
     """A job over race directories and files of records.
 
     Raises CorpusError, ProblemError, PartitionError or CatalogError for what cannot be used.
     """
-    if not inputs.suites:
+    source = FileSource(inputs.races, inputs.records)
+    # A cluster is named after its first problem: the order of files shall not matter.
+    problems = sorted(_all_problems(source, inputs.suites), key=lambda p: p.problem_id)
+    if not problems:
         raise CorpusError(
             "the problems of these records are not known",
             remedy="give the suites that were raced with --suite",
         )
-    problems = load_suites(inputs.suites)
     base = Partition()
     if inputs.partition is not None and inputs.partition.exists():
         base = read_partition(inputs.partition)
@@ -57,9 +78,25 @@ def open_files(inputs: Inputs, options: ExportOptions) -> ExportJob:
     if inputs.partition is not None:
         # Before the export: evaluation may be frozen and unused, never used and not frozen.
         write_partition(partition, inputs.partition)
-    source = FileSource(inputs.races, inputs.records)
-    retired = frozenset(p.problem_id for p in problems if p.pool == Pool.RETIRED)
-    return job_of(inputs, options, source, partition, problems, retired, frozenset())
+    return job_of(inputs, options, source, partition, problems, NOTHING)
+
+
+@contextmanager
+def open_day(
+    inputs: Inputs, options: ExportOptions, settings: ArenaSettings
+) -> Iterator[ExportJob]:
+    """A job over the records of a day in the database.
+
+    The problems that they name are brought into the journal's partition first. Raises what
+    the database, the journals and `open_files` raise.
+    """
+    if options.day is None:
+        raise CorpusError("which day?", remedy="give --day, or records with --race")
+    with open_source(settings, options.day) as source:
+        problems = _all_problems(source, inputs.suites)
+        partition = source.ask(lambda e: current_partition(e, problems, inputs.seed))
+        release = source.ask(lambda e: current_release(e, datetime.now(UTC)))
+        yield job_of(inputs, options, source, partition, problems, release)
 
 
 def placed(base: Partition, problems: Sequence[Problem], seed: str) -> Partition:
@@ -69,7 +106,7 @@ def placed(base: Partition, problems: Sequence[Problem], seed: str) -> Partition
         problems,
         Clusters.of(problems),
         seed=base.seed if base.seed is not None else seed,
-        at=datetime(1970, 1, 1, tzinfo=UTC),
+        at=datetime.now(UTC),
     )
     for event in events:
         base.apply(event)
@@ -82,17 +119,15 @@ def job_of(
     source: RecordSource,
     partition: Partition,
     problems: Iterable[Problem],
-    retired: frozenset[str],
-    open_sources: frozenset[str],
+    release: Release,
 ) -> ExportJob:
-    """A job over any source. `retired` problems and `open_sources` are what is released."""
-    queries = {p.problem_id: p.query for p in problems} | dict(source.queries())
+    """A job over any source."""
     tokens = open_tokens(inputs.tokenizer)
     setup = Setup(
         catalogs=inputs.catalogs,
         tokenizer=inputs.tokenizer,
-        places=places_of(queries, partition, retired),
-        open_sources=open_sources,
+        places=places_of(problems, partition, release),
+        open_sources=release.sources,
         day=options.day,
         min_coefficient=options.min_coefficient,
         max_tokens=options.max_tokens,
@@ -102,6 +137,7 @@ def job_of(
         options=options,
         source=source,
         partition=partition,
+        release=release,
         setup=setup,
         tokenizer={"name": tokens.name, "exact": tokens.exact},
         catalogs=tuple(open_catalog(path).content_hash for path in inputs.catalogs),
@@ -109,13 +145,22 @@ def job_of(
 
 
 def places_of(
-    queries: Mapping[str, str], partition: Partition, retired: frozenset[str]
+    problems: Iterable[Problem], partition: Partition, release: Release
 ) -> dict[str, Place]:
-    """Where each problem stands whose query and side are known."""
+    """Where each problem stands that the partition knows."""
     places: dict[str, Place] = {}
-    for problem_id, query in sorted(queries.items()):
-        standing = partition.standing_of(problem_id)
+    for problem in problems:
+        name = problem.problem_id
+        standing = partition.standing_of(name)
         if standing is not None:
-            retires = problem_id in retired
-            places[problem_id] = Place(query, standing.cluster, standing.side, retires)
+            retired = name in release.problems
+            places[name] = Place(problem.query, standing.cluster, standing.side, retired)
     return places
+
+
+def _all_problems(source: RecordSource, suites: Sequence[Path]) -> list[Problem]:
+    """The source's own problems and those of the suites; what a record names comes first."""
+    found = {problem.problem_id: problem for problem in source.problems()}
+    for problem in load_suites(suites) if suites else ():
+        found.setdefault(problem.problem_id, problem)
+    return list(found.values())

@@ -121,7 +121,8 @@ SCHEMA: Final = pa.schema(
     ]
 )
 """The columns. `verdict_hash` names the record of a verdict that came after its run's;
-`chain_commit` is null until the day's log head stands on chain."""
+`chain_commit` is address, block and data of the commitment that vouches for
+the record; null until a head of the log with its seal stands on chain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +160,7 @@ def row_of(
     verdict: Verdict,
     seal: Seal | None,
     seal_hash: str | None,
+    commit: str | None,
 ) -> JsonObject:
     """A row, with every column of `SCHEMA` in its order."""
     agent = cast("JsonObject", record["agent"])
@@ -198,7 +200,7 @@ def row_of(
         "final_score": verdict.final_score,
         "features": cast("JsonObject", asdict(features) | {"shape": list(features.shape)}),
         "chain_block": seal.block.number if seal and seal.block else None,
-        "chain_commit": None,
+        "chain_commit": commit,
         "standins": cast("list[Json]", sorted({*known, *verdict.standins})),
         "catalog_hash": conditions["catalog_hash"],
         "scoring_version": conditions["scoring_version"],

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
+
+import zstandard
 
 from arena.exceptions import SpoolError
 from arena.runs.frames import Frame, read_spool
@@ -19,12 +21,17 @@ from arena.runs.seal import Sealed
 from arena.runs.spool import FILE_NAME
 from arena.runs.verdicts import VerdictSummary
 from corpus_export.exceptions import BrokenSourceError
+from corpus_export.rejects import read_lines
 from corpus_export.rows import Verdict
-from scoring.types import JsonObject
+from scoring.exceptions import ProblemError
+from scoring.reading import read_problem
+from scoring.types import JsonObject, Problem
 
 PAGE_RECORDS = 64
 PAGE_BYTES = 8 << 20
 """A page ends when it has so many records, or so many bytes of them."""
+RACE_PROBLEMS = "problems.jsonl.zst"
+"""As in `arena.races.directory`, whose import brings model clients that no worker needs."""
 _VERDICT = b'"kind":"verdict"'
 _OF_RUN = b'{"agent":'
 """How the canonical JSON of a run's record begins; a later verdict's has no agent."""
@@ -32,11 +39,15 @@ _OF_RUN = b'{"agent":'
 
 @dataclass(frozen=True, slots=True)
 class RawRecord:
-    """A run's record as it is stored. `seal` is a line of a file, not read yet, or a seal."""
+    """A run's record as it is stored. `seal` is a line of a file, not read yet, or a seal.
+
+    `commit` names the commitment on chain that vouches for it: address, block and data.
+    """
 
     content: bytes
     seal: Sealed | bytes | None = None
     verdict: Verdict | None = None
+    commit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +65,8 @@ class RecordSource(Protocol):
         """What tells this source's content from another's; two with the same are the same."""
         ...
 
-    def queries(self) -> Mapping[str, str]:
-        """What was asked, by problem id: the problems of these records."""
+    def problems(self) -> Sequence[Problem]:
+        """The problems of these records, as far as the source has them; in a fixed order."""
         ...
 
     def head(self) -> JsonObject | None:
@@ -72,9 +83,8 @@ class FileSource:
 
     def __init__(self, races: Sequence[Path] = (), files: Sequence[Path] = ()) -> None:
         self._spools = [race / FILE_NAME for race in races] + list(files)
-        self._queries: dict[str, str] = {}
-        for race in races:
-            _take_queries(race, self._queries)
+        found = {p.problem_id: p for race in races for p in _problems_of(race)}
+        self._problems = list(found.values())
         self._verdicts: dict[str, Verdict] = {}
         self._ends: list[int] = []
         self._described = self._scan()
@@ -83,9 +93,9 @@ class FileSource:
         """Hashes of the whole frames of each file: a half-written end does not count."""
         return self._described
 
-    def queries(self) -> Mapping[str, str]:
-        """Those that the race directories name."""
-        return self._queries
+    def problems(self) -> Sequence[Problem]:
+        """Those that the race directories hold; older ones hold none."""
+        return self._problems
 
     def head(self) -> JsonObject | None:
         """Files of races have none."""
@@ -173,24 +183,16 @@ def read_later(content: bytes, record_hash: str) -> tuple[str, Verdict]:
     )
 
 
-def _take_queries(race: Path, queries: dict[str, str]) -> None:
-    """The queries of a race's directory. Raises BrokenSourceError."""
-    # Here: it brings the gateway and the model clients with it, which no worker needs.
-    from arena.races.directory import MANIFEST
-
-    manifest = race / MANIFEST
-    try:
-        value = json.loads(manifest.read_bytes())
-        found = {str(p["problem_id"]): str(p["query"]) for p in value["problems"]}
-    except OSError as error:
+def _problems_of(race: Path) -> Iterator[Problem]:
+    """The problems of a race's directory. Raises BrokenSourceError."""
+    path = race / RACE_PROBLEMS
+    if not (race / FILE_NAME).is_file():
         raise BrokenSourceError(
-            f"{race} is no race's directory: {error.strerror}", remedy="give the --out of a race"
-        ) from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise BrokenSourceError(f"{manifest} cannot be read: {error!r:.200}") from error
-    for problem_id, query in found.items():
-        if queries.setdefault(problem_id, query) != query:
-            raise BrokenSourceError(
-                f"{race}: problem {problem_id[:80]} asks something else than in another race",
-                remedy="export the races one by one",
-            )
+            f"{race} is no race's directory: it has no {FILE_NAME}",
+            remedy="give the --out of a race",
+        )
+    try:
+        for value in read_lines(path) if path.exists() else ():
+            yield read_problem(value, problem_id="")
+    except (OSError, ValueError, ProblemError, zstandard.ZstdError) as error:
+        raise BrokenSourceError(f"{path} cannot be read: {error!s:.200}") from error

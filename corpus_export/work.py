@@ -227,6 +227,7 @@ class _Examination:
             verdict=self._verdict,
             seal=self._seal,
             seal_hash=self._seal_hash,
+            commit=self._raw.commit,
         )
         foreign = tuple(
             result.call_id

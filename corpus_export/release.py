@@ -1,0 +1,61 @@
+"""What of a corpus is public: DESIGN.md's *Release*, as the pipeline asks for it.
+
+A record is released when its problem is retired from the bank and its agent's embargo is
+over. What neither bank nor season knows is not released.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import datetime
+
+from arena.problems.bank import Bank
+from arena.problems.release import Released
+from arena.season.state import Season
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """The problems whose records are released, and the agents, by their source's hash, whose
+    embargo is over. Both have to be."""
+
+    problems: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over both, in hex."""
+        listed = [*sorted(self.problems), "", *sorted(self.sources)]
+        return hashlib.sha256("\n".join(listed).encode()).hexdigest()
+
+
+NOTHING = Release()
+"""Of files nobody can tell what is released."""
+
+
+def release_of(bank: Bank | None, season: Season | None, at: datetime) -> Release:
+    """What is released at a moment."""
+    if bank is None or season is None:
+        return NOTHING
+    # The embargo is looked at apart: it is the agent's, not the problem's.
+    released = Released(bank, lambda _: True)
+    problems = (holding.problem.problem_id for holding in bank)
+    return Release(
+        frozenset(problem_id for problem_id in problems if released(problem_id, "")),
+        frozenset(
+            entrant.source
+            for entrant in season.entrants.values()
+            if _embargo_over(season, entrant.source, at)
+        ),
+    )
+
+
+def _embargo_over(season: Season, source: str, at: datetime) -> bool:
+    """Whether no version with this source won and is still embargoed."""
+    ends = (
+        season.code_public_at(entrant.version)
+        for entrant in season.entrants.values()
+        if entrant.source == source
+    )
+    return all(end is None or end <= at for end in ends)

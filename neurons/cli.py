@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
 from sandbox.terminal import one_line_errors
+
+if TYPE_CHECKING:
+    from arena.chain import Chain
+    from arena.runs.signing import KeypairSigner
 
 COMMANDS: dict[str, tuple[str, str]] = {
     "catalog": ("sandbox.catalog.cli:app", "Build, generate and search product catalogues."),
@@ -83,6 +89,16 @@ app = typer.Typer(
 )
 
 
+def _open_chain(
+    network: str, netuid: int, signer: KeypairSigner | None = None
+) -> AbstractAsyncContextManager[Chain]:
+    """A chain, for commands of rooms that know no SDK; with a signer it can be written to."""
+    from neurons.chain import open_chain
+
+    wallet = SimpleNamespace(hotkey=signer.pair) if signer is not None else None
+    return open_chain(network, netuid, wallet)
+
+
 def _show_version(asked: bool) -> None:
     if asked:
         typer.echo(f"arena {version('sn15-arena')}")
@@ -98,7 +114,7 @@ def _root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    ctx.obj = {"shipped_agents": SHIPPED_AGENTS}
+    ctx.obj = {"shipped_agents": SHIPPED_AGENTS, "open_chain": _open_chain}
 
 
 def main(argv: Sequence[str] | None = None) -> Any:

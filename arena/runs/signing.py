@@ -40,6 +40,11 @@ class KeypairSigner:
         """The SS58 address of its public key."""
         return str(self._pair.ss58_address)
 
+    @property
+    def pair(self) -> Keypair:
+        """The key pair itself, for the SDK's own calls."""
+        return self._pair
+
     def sign(self, message: bytes) -> bytes:
         """64 bytes."""
         return bytes(self._pair.sign(message))

@@ -62,6 +62,7 @@ class LeafChecker:
         self._range = start.copy()
         self._report = report
         self._last: tuple[str, int] | None = None
+        self._uncovered = False
         self._cutoffs = [placed.signed.head.cutoff for placed in heads]
         self._next = bisect_right(heads, start.size, key=lambda p: p.signed.head.size)
         before = heads[self._next - 1].signed.head if self._next else None
@@ -74,7 +75,9 @@ class LeafChecker:
         """Take in the next leaf; None for one that could not be read."""
         self._range.append(leaf or _NO_HASH)
         if self._next >= len(self._heads):
-            self._report.found(Code.LOG_ROOT, Check.LOG, place, "a leaf that no head covers")
+            if not self._uncovered:
+                self._report.found(Code.LOG_ROOT, Check.LOG, place, "a leaf that no head covers")
+            self._uncovered = True
             return
         if seal is not None:
             self._check_order(place, seal)
@@ -84,13 +87,13 @@ class LeafChecker:
             self._next += 1
             self._last = None
 
-    def finish(self, until: int) -> None:
-        """No leaf is left; there should be `until`."""
+    def finish(self) -> None:
+        """No leaf is left: does the last head cover more?"""
+        until = self._heads[-1].signed.head.size if self._heads else 0
         if self._range.size < until:
             missing = until - self._range.size
             detail = f"the head covers {until} seals; {missing} of them are missing"
-            place = self._heads[-1].place if self._heads else "the log"
-            self._report.found(Code.LOG_LEAF_MISSING, Check.LOG, place, detail)
+            self._report.found(Code.LOG_LEAF_MISSING, Check.LOG, self._heads[-1].place, detail)
 
     @property
     def _head(self) -> Head:

@@ -171,17 +171,19 @@ class _Verification:
         self._chains = ChainChecker(report, whole=all(source.whole for source in sources))
         self._index = RecordIndex()
         self._heads: list[PlacedHead] = []
+        self._leaves: dict[int, int] = {}
+        """Leaves by the number of their source."""
         self._checked = 0
 
     async def run(self, chain: Chain | None) -> None:
         """All that needs the records once."""
         own = [await self._read_heads(source) for source in self._sources]
         await self._check_heads(chain)
-        for source, heads in zip(self._sources, own, strict=True):
+        for number, (source, heads) in enumerate(zip(self._sources, own, strict=True)):
             for place, proof in await source.anchors(self._report):
                 self._add_anchor(place, proof)
-            if source.has_log and heads:
-                await self._check_log(source, heads)
+            if source.has_log:
+                await self._check_log(number, source, heads)
         for number, source in enumerate(self._sources):
             await self._check_records(number, source)
         self._chains.finish()
@@ -240,28 +242,35 @@ class _Verification:
             return
         self._chains.add(place, sealed.seal, bytes.fromhex(sealed.hash), anchor=True)
 
-    async def _check_log(self, source: Source, heads: Sequence[PlacedHead]) -> None:
+    async def _check_log(self, number: int, source: Source, heads: Sequence[PlacedHead]) -> None:
         checker = LeafChecker(heads, source.start(self._report), source.name, self._report)
         async for report, seen in self._crew.leaves(source.leaves(self._report)):
             self._report.add(report)
+            self._leaves[number] = self._leaves.get(number, 0) + len(seen)
             for leaf in seen:
                 checker.add(leaf.place, leaf.seal, leaf.leaf_hash)
                 if leaf.seal is not None:
                     self._chains.add(leaf.place, leaf.seal, leaf.seal_hash)
-        checker.finish(heads[-1].signed.head.size)
+        checker.finish()
 
     # The records ---------------------------------------------------------------------
 
     async def _check_records(self, number: int, source: Source) -> None:
         last: dict[str, int] = {}
+        count = 0
         async for report, seen in self._crew.records(source.records(self._report)):
             self._report.add(report)
+            count += len(seen)
             for record in seen:
                 self._index.add(record, number)
                 if record.seal is not None:
                     self._place(source, record, last)
             self._checked += len(seen)
             self._options.progress(self._checked)
+        withheld = self._leaves.get(number, 0) - count
+        if withheld > 0 and not source.whole:
+            reason = "withheld: only seal and signature are here"
+            self._report.uncheckable(Check.CONTENT, reason, withheld)
 
     def _place(self, source: Source, record: SeenRecord, last: dict[str, int]) -> None:
         """Where a record's seal stands in the log, or else in its validator's chain."""

@@ -7,8 +7,6 @@ every shop). With a secret key it tells its holder nothing that guessing would n
 
 from __future__ import annotations
 
-import base64
-import binascii
 import codecs
 import hashlib
 import re
@@ -20,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from arena.submissions.common_words import COMMON_WORDS
-from arena.submissions.encoded import MIN_RUN, encoded_runs
+from arena.submissions.encoded import MIN_RUN, decoded, encoded_runs
 from arena.submissions.reading import Reading
 from arena.submissions.rules import Rule, Violation, violation
 from scoring.types import Problem
@@ -35,6 +33,11 @@ SHARED_BY = 3
 """A run that so many problems have is common wording."""
 ENOUGH = 3
 """Runs of one problem that make a match; fewer do when they are half of all it has."""
+NEAR = 4
+"""Telling words of a query that are so near are a pair, in any order."""
+GROUP = (3, 12)
+"""Telling words of a text that may be one problem's keywords; of their pairs it needs 3, and
+a third of all."""
 PROBLEMS = 4
 """Or so many problems with any run: the keys of a table of fragments."""
 MAX_WORDS = 200_000
@@ -52,6 +55,14 @@ class _Runs:
     problem: U32
     per_problem: U32
 
+    def places(self, wanted: U64) -> npt.NDArray[np.int64]:
+        """Where the hashes stand that are there."""
+        if not len(self.hashes):
+            return np.array([], dtype=np.int64)
+        places = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
+        found: npt.NDArray[np.int64] = places[self.hashes[places] == wanted]
+        return found
+
 
 @dataclass(frozen=True, slots=True)
 class _Match:
@@ -64,10 +75,11 @@ class _Match:
 class AnswerIndex:
     """What no file may hold. Build it with `build`; the same input and key give the same index."""
 
-    def __init__(self, key: bytes, ids: U64, queries: _Runs, titles: _Runs) -> None:
+    def __init__(self, key: bytes, ids: U64, queries: _Runs, pairs: _Runs, titles: _Runs) -> None:
         self._key = key
         self._ids = ids
         self._queries = queries
+        self._pairs = pairs
         self._titles = titles
 
     @classmethod
@@ -80,7 +92,15 @@ class AnswerIndex:
         ids.update(_hash(key, "id", product_id) for product_id in product_ids)
         queries = [[p.query] for p in listed]
         titles = [[title for r in p.rewards for title in r.title] for p in listed]
-        return cls(key, _array(ids), _index(key, "query", queries), _index(key, "title", titles))
+        return cls(
+            key,
+            _array(ids),
+            _index([list(_all_runs(key, "query", texts)) for texts in queries]),
+            _index(
+                [[_hash(key, "pair", p) for t in texts for p in _pairs(t)] for texts in queries]
+            ),
+            _index([list(_all_runs(key, "title", texts)) for texts in titles]),
+        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -98,6 +118,7 @@ class AnswerIndex:
             for match in self._matches(kind, runs, texts):
                 told = f"{match.runs} word runs of one {kind}, with: {match.words}"
                 found.append(violation(rule, match.line, 0, told))
+        found += self._known_keywords(texts)
         return found
 
     def _known_ids(self, numbers: Sequence[tuple[str, int]]) -> Iterator[Violation]:
@@ -111,6 +132,20 @@ class AnswerIndex:
                 told = f"{number[::-1]}, turned round" if turned else number
                 yield violation(Rule.PRODUCT_ID, line, 0, told)
 
+    def _known_keywords(self, texts: Sequence[tuple[int, str]]) -> Iterator[Violation]:
+        """Short texts, and lists of words, that name one problem by its keywords."""
+        for line, text in texts:
+            words = sorted(set(_telling(text))) if len(text) < 400 else []
+            if not GROUP[0] <= len(words) <= GROUP[1]:
+                continue
+            pairs = [f"{a} {b}" for i, a in enumerate(words) for b in words[i + 1 :]]
+            hashes = np.array([_hash(self._key, "pair", p) for p in pairs], dtype=np.uint64)
+            problems = Counter(self._pairs.problem[self._pairs.places(hashes)].tolist())
+            count = max(problems.values(), default=0)
+            if count >= 3 and count * 3 >= len(pairs):
+                told = f"keywords of one query: {' '.join(words)}"
+                yield violation(Rule.QUERY, line, 0, told)
+
     def _matches(self, kind: str, runs: _Runs, texts: Sequence[tuple[int, str]]) -> list[_Match]:
         """Problems of which the texts hold enough; all of them when they are many."""
         seen: dict[int, tuple[int, str]] = {}
@@ -122,13 +157,10 @@ class AnswerIndex:
         hashes = np.fromiter(seen, dtype=np.uint64, count=len(seen))
         if not len(hashes):
             return []
-        places = np.searchsorted(runs.hashes, hashes)
-        places[places == len(runs.hashes)] = 0
-        hit = runs.hashes[places] == hashes
         problems: Counter[int] = Counter()
         first: dict[int, tuple[int, str]] = {}
-        for value, place in zip(hashes[hit].tolist(), places[hit].tolist(), strict=True):
-            problem = int(runs.problem[place])
+        for place in runs.places(hashes).tolist():
+            value, problem = int(runs.hashes[place]), int(runs.problem[place])
             problems[problem] += 1
             first[problem] = min(first.get(problem, seen[value]), seen[value])
         enough = [
@@ -151,15 +183,14 @@ def _array(values: Iterable[int]) -> U64:
     return np.array(sorted(values), dtype=np.uint64)
 
 
-def _index(key: bytes, kind: str, texts: Sequence[Sequence[str]]) -> _Runs:
-    """The distinctive runs of each problem's texts."""
+def _index(hashes: Sequence[Sequence[int]]) -> _Runs:
+    """The distinctive ones of each problem's hashes."""
     owners: dict[int, list[int]] = {}
-    for problem, many in enumerate(texts):
-        own = {value for text in many for value, _, _ in _runs(key, kind, text)}
-        for value in own:
+    for problem, many in enumerate(hashes):
+        for value in set(many):
             owners.setdefault(value, []).append(problem)
     kept = sorted((v, p[0]) for v, p in owners.items() if len(p) < SHARED_BY)
-    per_problem = np.zeros(len(texts), dtype=np.uint32)
+    per_problem = np.zeros(len(hashes), dtype=np.uint32)
     for _, problem in kept:
         per_problem[problem] += 1
     return _Runs(
@@ -167,6 +198,24 @@ def _index(key: bytes, kind: str, texts: Sequence[Sequence[str]]) -> _Runs:
         np.array([p for _, p in kept], dtype=np.uint32),
         per_problem,
     )
+
+
+def _all_runs(key: bytes, kind: str, texts: Iterable[str]) -> Iterator[int]:
+    return (value for text in texts for value, _, _ in _runs(key, kind, text))
+
+
+def _telling(text: str) -> list[str]:
+    words = [match[0].casefold() for match in _WORD.finditer(text)]
+    return [w for w in words if w not in COMMON_WORDS and not w.isdigit()]
+
+
+def _pairs(text: str) -> Iterator[str]:
+    """Telling words that stand near each other, two and two in the alphabet's order."""
+    words = _telling(text)
+    for i, word in enumerate(words):
+        for other in words[i + 1 : i + 1 + NEAR]:
+            if word != other:
+                yield " ".join(sorted((word, other)))
 
 
 def _runs(key: bytes, kind: str, text: str) -> Iterator[tuple[int, int, str]]:
@@ -193,17 +242,4 @@ def _variants(texts: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             yield line, codecs.encode(text, "rot13")
         if len(text) >= MIN_RUN:
             for run in encoded_runs(text):
-                yield from ((line, decoded) for decoded in _decoded(run))
-
-
-def _decoded(run: str) -> Iterator[str]:
-    for decode in (
-        bytes.fromhex,
-        lambda t: base64.b64decode(t + "=" * (-len(t) % 4)),
-        lambda t: base64.b32decode(t + "=" * (-len(t) % 8)),
-        base64.b85decode,
-    ):
-        try:
-            yield decode(run).decode("utf-8")
-        except (ValueError, binascii.Error):
-            continue
+                yield from ((line, told) for told in decoded(run))

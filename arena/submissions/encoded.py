@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 MIN_RUN = 20
@@ -27,12 +28,35 @@ def encoded_runs(text: str) -> Iterator[str]:
     """Runs that read as hexadecimal, base 32, 64 or 85."""
     for match in _RUN.finditer(text):
         run = match[0]
-        if _is_encoded(run.strip("=")):
+        if _is_encoded(run.strip("=")) or any(decoded(run)):
             yield run
     for match in _DENSE.finditer(text):
         run = match[0]
         if not _RUN.fullmatch(run) and entropy(run) >= DENSE_BITS and not _URL.search(run):
             yield run
+
+
+def decoded(run: str) -> Iterator[str]:
+    """The texts that a run may stand for: what decodes to plain words is encoded, for sure."""
+    for decode in _DECODERS:
+        try:
+            text = decode(run).decode("utf-8")
+        except ValueError:
+            continue
+        if text.isprintable() and sum(c.isalpha() or c == " " for c in text) > len(text) // 2:
+            yield text
+
+
+_DECODERS: tuple[Callable[[str], bytes], ...] = (
+    bytes.fromhex,
+    lambda run: base64.b64decode(_plain64(run), validate=True),
+    lambda run: base64.b32decode(run + "=" * (-len(run) % 8)),
+    base64.b85decode,
+)
+
+
+def _plain64(run: str) -> str:
+    return run.replace("-", "+").replace("_", "/") + "=" * (-len(run) % 4)
 
 
 def _is_encoded(run: str) -> bool:

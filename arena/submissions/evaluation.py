@@ -257,9 +257,7 @@ class Evaluator:
         spec = self.value(node.format_spec) if node.format_spec else ""
         if len(spec) > 12 or any(len(run) > 3 for run in _digit_runs(spec)):
             raise Unknown
-        shown: Callable[[Any], Any] = {114: repr, 97: ascii, 115: str}.get(
-            node.conversion, lambda given: given
-        )
+        shown = _CONVERSIONS.get(node.conversion, _as_is)
         return self.apply(lambda given: format(shown(given), spec), value)
 
     def _of_tuple(self, node: ast.Tuple) -> Any:
@@ -372,6 +370,14 @@ class Evaluator:
         if isinstance(function, Function):
             return self.run_function(function, [item], {})
         raise Unknown
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+_CONVERSIONS: dict[int, Callable[[Any], Any]] = {114: repr, 97: ascii, 115: str}
+"""`!r`, `!a` and `!s` of an f-string."""
 
 
 def _digit_runs(text: str) -> list[str]:

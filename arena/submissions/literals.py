@@ -26,6 +26,8 @@ MAX_BRANCHES = 80
 MAX_STORES = 150
 MAX_CALLS = 80
 MAX_ROWS = 40
+MAX_GROUP = 16
+"""A list of so few words may be the keywords of one problem."""
 _ID_LIKE = re.compile(r"(?<![\w.])\d{7,13}(?![\w.]*\d)")
 _NUMBER = re.compile(r"\d{5,19}")
 _ROW = re.compile(r"^[^|\t;]{3,}?(?:\||\t|=>|->|::|;).{2,}$", re.MULTILINE)
@@ -73,6 +75,12 @@ class Literals:
                 if shown not in literals and shown not in seen:
                     seen.add(shown)
                     yield made.lineno, shown
+        for node in self._nodes:
+            if isinstance(node, ast.List | ast.Tuple | ast.Set) and len(node.elts) <= MAX_GROUP:
+                words = [e.value for e in node.elts if isinstance(e, ast.Constant)]
+                texts = [word for word in words if isinstance(word, str)]
+                if len(texts) > 2:
+                    yield node.lineno, " ".join(texts)
         yield from comments(text)
 
     # Tables.

@@ -38,13 +38,14 @@ HARMLESS = frozenset(
         *("missing", "copy", "deepcopy", "cause", "context", "traceback", "notes", "reversed"),
         *("setattr", "getattr", "delattr", "dir", "length_hint", "dataclass_fields", "slots"),
         *("suppress_context", "match_args", "await", "fspath", "bytes", "sizeof"),
+        *("init_subclass", "set_name", "class_getitem"),
     )
 )
 """Names between double underscores that honest classes define and call."""
 
 TELLING = re.compile(
     r"__(?:subclasses|globals|builtins|import|code|closure|getattribute|bases?|mro|reduce(?:_ex)?"
-    r"|build_class|loader|init_subclass|self|func)__"
+    r"|build_class|loader|self|func)__"
 )
 """Internals named in a text: nothing but code put together at run time needs them there."""
 FIELD_WALK = re.compile(r"\{[^{}]*(?:\.|\[)_+[a-z]")

@@ -141,7 +141,7 @@ class Policy:
     """Of one run of text that reads as encoded data."""
     max_blobs_chars: int = 400
     """The same, over the whole file."""
-    max_invisible: int = 12
+    max_invisible: int = 6
     """Characters in a row that no eye sees."""
 
     copy_share: float = 0.5

@@ -27,8 +27,8 @@ _ASCII_SPLIT = re.compile(
 )
 """The same for ASCII, where Python's own engine is three times as fast."""
 _ANY_SPLIT = regex.compile(QWEN_SPLIT)
-_ODD = re.compile("[\x1c-\x1f\x85]")
-"""Blanks to one engine and none to another."""
+_OLD = unicodedata.ucd_3_2_0
+"""Engines differ on letters that Unicode got later than one of them; not on those of 2002."""
 MAX_PIECES = 200_000
 """Pieces that are remembered, about 20 MB; then all are forgotten."""
 
@@ -42,6 +42,8 @@ class PieceCounter:
         longest_first = sorted(added, key=len, reverse=True)
         self._added = re.compile("|".join(re.escape(content) for content in longest_first))
         self._known: dict[str, int] = {}
+        self._settled: set[str] = set()
+        """Characters that every engine takes alike."""
 
     def count(self, text: str) -> int:
         """The tokens of `text`, as many as the tokeniser gives."""
@@ -49,10 +51,10 @@ class PieceCounter:
         return len(parts) - 1 + sum(self._of_part(part) for part in parts if part)
 
     def _of_part(self, text: str) -> int:
-        if _ODD.search(text) is not None:
-            return self._encoded(text)
         if text.isascii():
             pieces = _ASCII_SPLIT.findall(text)
+        elif not self._all_settled(text):
+            return self._encoded(text)
         else:
             pieces = _ANY_SPLIT.findall(unicodedata.normalize("NFC", text))
         known = self._known
@@ -62,6 +64,11 @@ class PieceCounter:
             count += self._learn(piece) if tokens is None else tokens
         return count
 
+    def _all_settled(self, text: str) -> bool:
+        new = set(text) - self._settled
+        self._settled.update(c for c in new if not _is_disputed(c))
+        return new <= self._settled
+
     def _learn(self, piece: str) -> int:
         if len(self._known) >= MAX_PIECES:
             self._known.clear()
@@ -70,6 +77,12 @@ class PieceCounter:
 
     def _encoded(self, text: str) -> int:
         return len(self._tokenizer.encode(text, add_special_tokens=False))
+
+
+def _is_disputed(character: str) -> bool:
+    """Whether it is a letter or a number to some engine only: a young one, or none at all."""
+    young = _OLD.category(character) == "Cn"
+    return young and unicodedata.category(character)[0] in "LNC"
 
 
 def cuts_like_qwen(content: bytes) -> bool:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
@@ -71,6 +71,11 @@ def test_the_count_is_what_the_tokeniser_gives_for_all_of_it(
     assert counter.name.startswith("tokenizer.json sha256:")
 
 
+@example("u\u0308ber")
+@example("a\x1c\x1c b \x85 c \x1f")
+@example("ü\x1d\x1d b")
+@example("\ua7ce\ua7cf \ua7ce1\u0558\u0558a")
+@example("   \n\n  x  's 'S ’s\u3000\u00a0 y")
 @given(st.lists(TEXTS | st.sampled_from(MARKS), max_size=6).map("".join))
 def test_counting_by_pieces_gives_what_encoding_gives(text: str) -> None:
     assert PIECES.count(text) == encoded(text)

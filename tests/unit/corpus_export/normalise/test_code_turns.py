@@ -6,7 +6,14 @@ import json
 
 from corpus_export.types import LeftOut, Reason, ResultSource
 from scoring.types import Json, JsonObject
-from tests.unit.corpus_export.builders import GOOD, TagAgent, reject_of, trajectory_of
+from tests.unit.corpus_export.builders import (
+    GOOD,
+    Move,
+    TagAgent,
+    find,
+    reject_of,
+    trajectory_of,
+)
 from tests.unit.sandbox.provenance.traces import TraceBuilder, call, listing, step
 
 
@@ -62,6 +69,16 @@ def test_the_thinking_of_the_completion_that_emitted_a_call_stands_in_its_turn()
     build.wire("find_product", listing(9), q="made by code")
     made = trajectory_of(build.trace, axis="B")
     assert [t.reasoning for t in made.turns] == [GOOD[0].think, GOOD[1].think, ""]
+
+
+def test_the_calls_of_one_completion_are_one_turn() -> None:
+    build = TraceBuilder()
+    both = Move("I search for both of them at once.", (find("a", 1), find("b", 2)))
+    TagAgent(build).play([both])
+    build.wire("find_product", listing(9), q="made by code")
+    made = trajectory_of(build.trace, axis="B")
+    assert [[c.id for c in t.calls] for t in made.turns] == [["call_1", "call_2"], ["call_3"]]
+    assert [len(t.results) for t in made.turns] == [2, 1]
 
 
 def test_a_run_that_dispatched_nothing_has_no_trajectory() -> None:

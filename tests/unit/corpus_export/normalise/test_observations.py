@@ -234,6 +234,19 @@ def test_tags_inside_a_product_text_close_no_observation() -> None:
     assert not result.mismatch
 
 
+def test_a_history_of_thoughts_and_results_alone_answers_each_turn_with_its_own() -> None:
+    agent = TagAgent()
+    for number in (1, 2):
+        move = Move(f"I look for number {number} right now.", (find(f"bag {number}", number),))
+        agent.speak(move)
+        seen = json.dumps([{"results": move.calls[0].result}])
+        agent.history += f"\n<think>{move.think}</think>\n<obs>{seen}</obs>"
+    agent.play([DECIDED])
+    made = trajectory_of(agent.build.trace)
+    shown = [json.loads(turn.results[0].content) for turn in made.turns[:2]]
+    assert shown == [listing(1), listing(2)]
+
+
 def check_in_code(shown: Json) -> TagAgent:
     """A check that ran in agent code over a view of its product."""
     agent = TagAgent()

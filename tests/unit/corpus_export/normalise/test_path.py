@@ -160,6 +160,14 @@ def test_talk_after_the_end_is_no_turn() -> None:
     assert made.left_out.completions == 1
 
 
+def test_talk_after_a_turn_that_recommends_and_ends_is_no_turn() -> None:
+    end = Move("Number 1, and that is all of it.", (recommend(1), terminate()))
+    talk = Move("", (), "I searched, compared and recommended number 1 to you.")
+    made = trajectory_of(NativeAgent().play([*GOOD[:2], end, talk, talk]))
+    assert thoughts(made) == [*(m.think for m in GOOD[:2]), end.think]
+    assert made.left_out.completions == 2
+
+
 def test_talk_after_a_recommendation_without_an_end_is_its_last_turn() -> None:
     made = trajectory_of(
         NativeAgent().play([*GOOD[:3], Move("", (), "There you are, number 1 it is.")])

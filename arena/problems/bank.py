@@ -41,7 +41,7 @@ from arena.problems.holdings import (
     read_pool,
 )
 from arena.problems.pools import Pool
-from scoring.types import Bucket, Json, JsonObject, Problem
+from scoring.types import Json, JsonObject, Problem
 
 STREAM = "bank"
 """The journal's stream of these events."""
@@ -149,10 +149,6 @@ class Bank:
         fresh = (c for c in self.clusters(Pool.HELD_OUT) if not c.exposed)
         return tuple(self._holdings[i] for i in sorted(i for c in fresh for i in c.live))
 
-    def bucket_of(self, cluster: Cluster) -> Bucket:
-        """The bucket under which rotation counts a cluster: its oldest live problem's."""
-        return self._holdings[next(iter(cluster.live))].bucket
-
     def product_cluster(self, product_id: str) -> Cluster | None:
         """The cluster of the problems that this product answers; None for a fresh product."""
         name = self._products.get(product_id)
@@ -220,7 +216,7 @@ class Bank:
             history=(*before.history, step) if before else (step,),
             raced=before.raced if before else (),
         )
-        cluster = self._clusters.get(name) or Cluster(name, at)
+        cluster = self._clusters.get(name) or Cluster(name, holding.bucket, at)
         self._check_entry(cluster, holding)
         self._clusters[name] = cluster
         self._holdings[problem_id] = holding
@@ -309,10 +305,7 @@ class Bank:
             cluster.exposed = True
 
     def _merge(self, data: JsonObject, at: datetime) -> None:
-        title = str(data["cluster"])
-        if title in self._aliases:
-            raise ValueError("an absorbed cluster absorbs none")
-        into = self._clusters.setdefault(title, Cluster(title, at))
+        into = self._clusters[str(data["cluster"])]
         for name in _texts(data["absorbed"]):
             other = self._clusters[name]
             pools = {cluster.pool for cluster in (into, other) if cluster.pool is not None}

@@ -134,6 +134,8 @@ class Cluster:
     """A leak cluster: problems of which who knows one knows the others."""
 
     name: str
+    bucket: Bucket
+    """That of its first problem: rotation counts the cluster under it."""
     since: datetime
     """When it came to where its live problems stand."""
     members: dict[str, None] = field(default_factory=dict)

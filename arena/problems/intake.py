@@ -140,7 +140,9 @@ class Intake:
         if reason is not None:
             self.taken.left_out[problem.problem_id] = reason
             return False
-        cluster = self._clusters.add(key).cluster
+        cluster = self._bank.resolve(self._clusters.add(key).cluster)
+        if met and cluster not in {found.name for found in met}:
+            cluster = met[0].name  # named by another program's index
         self._unite(cluster, met, f"problem {problem.problem_id}", pool)
         self._admit(content, digest, cluster, pool, provenance)
         return True

@@ -139,7 +139,7 @@ def rotate(
 def _by_bucket(bank: Bank, pool: Pool) -> dict[Bucket, list[Cluster]]:
     found: dict[Bucket, list[Cluster]] = {bucket: [] for bucket in Bucket}
     for cluster in bank.clusters(pool):
-        found[bank.bucket_of(cluster)].append(cluster)
+        found[cluster.bucket].append(cluster)
     return found
 
 
@@ -154,8 +154,7 @@ def _moves(
     fresh = sorted((c for c in held_out if not c.exposed), key=lambda c: _lot(seed, c))
     opening = (*spent, *fresh[: max(0, rule.opens - len(spent))])
     open_after = len(opened) + len(opening)
-    oldest = sorted(opened, key=lambda c: (c.since, _lot(seed, c)))
-    retiring = oldest[: max(0, min(rule.retires, open_after - rule.open_min))]
+    retiring = _oldest(opened, max(0, min(rule.retires, open_after - rule.open_min)), seed)
     return Moves(
         bucket=bucket,
         opened=_members(opening),
@@ -163,6 +162,17 @@ def _moves(
         drawable_after=len(held_out) - len(opening),
         open_after=open_after - len(retiring),
     )
+
+
+def _oldest(opened: Sequence[Cluster], count: int, seed: str) -> list[Cluster]:
+    """Those that have been open longest; the seed decides among those that came together."""
+    by_age = sorted(opened, key=lambda c: c.since)
+    if count == 0 or count >= len(by_age):
+        return by_age[:count]
+    edge = by_age[count - 1].since
+    older = [c for c in by_age if c.since < edge]
+    together = sorted((c for c in by_age if c.since == edge), key=lambda c: _lot(seed, c))
+    return older + together[: count - len(older)]
 
 
 def _members(clusters: Iterable[Cluster]) -> dict[str, tuple[str, ...]]:

@@ -1,8 +1,8 @@
 """What a reward asks for, in one form: constraints without order, case, unit, shop or brand.
 
 Left out: product and shop ids and brands (a shop swap changes them), titles (their words
-count in `likeness`), price bands (the same request comes with any: measured in
-`benchmarks/clusters.py`, they part variants and hold nothing else apart). Pure.
+count in `likeness`), price bands (a variant comes with another one, and a reward that is
+specific is so without its price: `benchmarks/README.md`). Pure.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from arena.problems.normal_form import is_code, tokens
 from arena.problems.wording import key_words
 from scoring.types import Reward
 
-SPECIFIC = 26.0
-"""Bits from which the same canonical reward alone says that two problems are one."""
+SPECIFIC = 20.0
+"""Bits from which the same canonical reward alone says that two problems are one: in none of
+the banks of `benchmarks/clusters.py` do two products share such a reward."""
 
 _BRAND_KEYS = frozenset({"brand", "shop", "seller", "store", "brand classification"})
 _KEY_CLASSES = (

@@ -107,3 +107,9 @@ def test_like_bags_find_each_other_and_others_mostly_do_not() -> None:
 def test_a_bag_that_says_too_little_has_no_sketch() -> None:
     assert sketch_of({}) is None
     assert sketch_of({"mug": 1.0, "red": 1.0}) is None
+
+
+def test_misspelt_words_are_paired_alike_from_either_side() -> None:
+    one = {"steel": 2.0, "bottleab": 1.0, "bottles": 2.0}
+    other = {"steel": 2.0, "bottle": 1.0}
+    assert likeness(one, other) == likeness(other, one) > 0.5

@@ -196,11 +196,12 @@ def _value_flaws(reward: Reward, before: str, after: str) -> Iterator[Flaw]:
         yield Flaw.VALUE
         return
     for key, own in pairs:
-        for name in _names(key):
-            old = {value for _, value in pairs if _together(before, name, value)}
-            new = {value for _, value in pairs if _together(after, name, value)}
-            if own in old and not {own} <= new <= old:
-                yield Flaw.SWAPPED
+        old, new = (
+            {v for _, v in pairs if any(_together(text, name, v) for name in _names(key))}
+            for text in (before, after)
+        )
+        if own in old and not {own} <= new <= old:
+            yield Flaw.SWAPPED
 
 
 def _together(text: str, name: str, value: str) -> bool:

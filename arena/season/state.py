@@ -14,7 +14,6 @@ from typing import cast
 
 from arena.exceptions import SeasonError
 from arena.journal import Event
-from arena.season.clock import NOON, next_weekday, zone
 from arena.season.commands import ProblemOutcome
 from arena.season.commitment import Commitment
 from arena.season.listing import PoolListing
@@ -202,17 +201,6 @@ class Season:
         """The version that holds the title."""
         title = self.title
         return title.version if title else None
-
-    def code_public_at(self, version: str) -> datetime | None:
-        """When an agent's code becomes public: at noon of the next weekday after it first won.
-
-        None for one that never won: its code is not published. A disqualification
-        neither hides nor hastens it.
-        """
-        for title in self.titles:
-            if title.version == version:
-                return next_weekday(title.won_at, NOON, zone(self.rules.zone))
-        return None
 
     # --- folding
 

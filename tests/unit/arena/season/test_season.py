@@ -26,6 +26,7 @@ from arena.season.commands import (
 )
 from arena.season.deciding import decide
 from arena.season.draw import Candidate
+from arena.season.embargo import code_public_at, embargo_over, records_public_at
 from arena.season.listing import publish
 from arena.season.results import Decision
 from arena.season.standings import all_time, by_bucket, paid_race, race_standings
@@ -532,11 +533,34 @@ def test_code_is_public_from_noon_of_the_weekday_after_it_won(driver: Driver) ->
     driver.enter("v1")
     driver.enter("v2")
     driver.race({"v1": 3, "v2": 1})  # won on a Tuesday, minutes after noon
-    public = driver.season.code_public_at("v1")
+    public = code_public_at(driver.season, "v1")
     assert public == datetime(2026, 3, 4, 20, 0, tzinfo=UTC)
-    assert driver.season.code_public_at("v2") is None
+    assert code_public_at(driver.season, "v2") is None
     driver.do(Disqualify("v1", "why"))
-    assert driver.season.code_public_at("v1") == public
+    assert code_public_at(driver.season, "v1") == public
+
+
+def test_records_of_a_loser_are_free_from_noon_of_the_weekday_after_its_race(
+    driver: Driver,
+) -> None:
+    driver.enter("v0", score=0.0)
+    driver.open()
+    driver.enter("v1")
+    driver.enter("v2")
+    driver.race({"v1": 3, "v2": 1})
+    noon = datetime(2026, 3, 4, 20, 0, tzinfo=UTC)
+    assert records_public_at(driver.season, "v1") == noon
+    assert records_public_at(driver.season, "v2") == noon
+    assert records_public_at(driver.season, "v0") is None
+    before = embargo_over(driver.season, noon - timedelta(seconds=1))
+    after = embargo_over(driver.season, noon)
+    assert [before(f"source of {v}") for v in ("v0", "v1", "v2")] == [False, False, False]
+    assert [after(f"source of {v}") for v in ("v0", "v1", "v2")] == [False, True, True]
+    assert not after("a source that nobody submitted")
+    driver.open()
+    driver.enter("v3")  # while it waits for its race, nobody reads what its code did before
+    driver.do(Submit("v4", "hk-v4", "source of v1"))
+    assert not embargo_over(driver.season, noon)("source of v1")
 
 
 def test_standings_by_bucket_and_over_all_races(driver: Driver) -> None:

@@ -1,0 +1,1 @@
+"""A simulated season: real bank, clusters, draw, races and weights; only the runs are drawn."""

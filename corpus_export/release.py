@@ -12,6 +12,7 @@ from datetime import datetime
 
 from arena.problems.bank import Bank
 from arena.problems.release import Released
+from arena.season.embargo import embargo_over
 from arena.season.state import Season
 
 
@@ -38,24 +39,12 @@ def release_of(bank: Bank | None, season: Season | None, at: datetime) -> Releas
     """What is released at a moment."""
     if bank is None or season is None:
         return NOTHING
-    # The embargo is looked at apart: it is the agent's, not the problem's.
+    # The two are looked at apart: a row is released when both say so.
     released = Released(bank, lambda _: True)
+    over = embargo_over(season, at)
     problems = (holding.problem.problem_id for holding in bank)
+    sources = {entrant.source for entrant in season.entrants.values()}
     return Release(
         frozenset(problem_id for problem_id in problems if released(problem_id, "")),
-        frozenset(
-            entrant.source
-            for entrant in season.entrants.values()
-            if _embargo_over(season, entrant.source, at)
-        ),
+        frozenset(source for source in sources if over(source)),
     )
-
-
-def _embargo_over(season: Season, source: str, at: datetime) -> bool:
-    """Whether no version with this source won and is still embargoed."""
-    ends = (
-        season.code_public_at(entrant.version)
-        for entrant in season.entrants.values()
-        if entrant.source == source
-    )
-    return all(end is None or end <= at for end in ends)

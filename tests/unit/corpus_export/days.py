@@ -131,7 +131,9 @@ class Day:
 
     def put(self, record: EncodedRecord, *, kind: Kind = Kind.RUN, spoil: bool = False) -> None:
         """Seal any bytes and append them; `spoil` signs something else."""
-        signer = _SIGNERS.setdefault(self.signer, KeypairSigner(self.signer))
+        if self.signer not in _SIGNERS:
+            _SIGNERS[self.signer] = KeypairSigner(self.signer)
+        signer = _SIGNERS[self.signer]
         seal = Seal(
             validator=signer.address,
             sequence=self._last.seal.sequence + 1 if self._last else 1,

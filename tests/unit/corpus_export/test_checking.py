@@ -46,7 +46,7 @@ def codes(directory: Path) -> set[Code]:
 
 def rewrite(out: Path, change: Callable[[list[Row]], Any], table: str = TRAIN) -> None:
     """Change the rows of a table in both formats, and the manifest's hashes with them."""
-    found: list[Row] = lines(out / f"{table}.jsonl.zst")  # type: ignore[assignment]
+    found: list[Row] = lines(out / f"{table}.jsonl.zst")
     change(found)
     content = b"".join(orjson.dumps(row) + b"\n" for row in found)
     (out / f"{table}.jsonl.zst").write_bytes(zstandard.compress(content))

@@ -12,6 +12,7 @@ import pytest
 
 from arena.problems.partition import read_partition
 from arena.problems.pools import Side
+from arena.runs.canonical import canonical
 from arena.runs.record import EncodedRecord, Kind
 from corpus_export.checking import verify
 from corpus_export.exceptions import (
@@ -252,7 +253,8 @@ def test_bytes_that_are_no_record_are_counted(day: Day, tmp_path: Path) -> None:
     good = day.run(1).encode().value
     other = {**good, "schema": 99}
     torn = {k: v for k, v in good.items() if k != "trace"}
-    for value in (other, torn, {"agent": 3, "schema": 1}):
+    strange: JsonObject = {"agent": 3, "schema": 1}
+    for value in (other, torn, strange):
         day.put(_encoded(value))
     day.put(EncodedRecord(b'{"agent":{"label":"a"'[:-1] + b'x"}'))
     made = day.export(tmp_path / "out")
@@ -449,8 +451,6 @@ def _bridge(known: list[Any], one: str, other: str, name: str) -> Any:
 
 
 def _encoded(value: JsonObject) -> EncodedRecord:
-    from arena.runs.canonical import canonical
-
     return EncodedRecord(canonical(value))
 
 

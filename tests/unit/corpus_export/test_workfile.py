@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,7 @@ def work(tmp_path: Path) -> WorkFile:
 def test_a_page_that_fails_half_way_leaves_nothing(work: WorkFile) -> None:
     work.add([(found(1), b"row")], "one", {"read": 1})
 
-    def page():  # type: ignore[no-untyped-def]
+    def page() -> Iterator[tuple[Found, bytes]]:
         yield found(2), b"row"
         raise KeyboardInterrupt
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.records [--problems 12] [--records 2000] [--json FILE]
 
-The honest agents of the demonstration race on its generated world. *Naive* is the JSON of
+Agents of the demonstration race on a generated world of its size. *Naive* is the JSON of
 their records with every call's whole prompt in it, as providers log them, uncompressed;
 *stored* is what the database holds of the same records and their seals.
 
@@ -30,6 +30,8 @@ from rich.console import Console
 from sqlalchemy import text
 
 from arena.db.engine import open_database
+from arena.problems.suite import write_suite
+from arena.problems.synthesise import split_evenly, synthesise
 from arena.races.running import RaceOptions, run_race
 from arena.runs.canonical import canonical
 from arena.runs.frames import encode_frame, read_spool
@@ -40,11 +42,14 @@ from arena.runs.seal import Sealed, SealedRecord, signing_message
 from arena.runs.signing import KeypairSigner, verify_signature
 from arena.runs.spool import FILE_NAME, SpoolSink
 from arena.settings import ArenaSettings
-from neurons.demo import CONTENDERS, make_world
+from sandbox.catalog import open_catalog
+from sandbox.catalog.generate import write_world
 from sandbox.trace import Trace
 from scoring.types import Json, JsonObject
 
-AGENTS = ("react", "pipeline", "narrator")
+_SHIPPED = Path(__file__).parents[1] / "neurons" / "agents"
+AGENTS = [_SHIPPED / "react.py", _SHIPPED / "pipeline.py", _SHIPPED / "dishonest" / "narrator.py"]
+PRODUCTS, SEED = 3000, 15
 RECORD_BYTES = 30_000
 TARGET_SHARE = 0.15
 """Stored bytes over naive ones, at most."""
@@ -54,10 +59,12 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def race(directory: Path, problems: int) -> Path:
-    """Race the honest agents; where the records lie."""
-    world, suite = make_world(directory, problems)
+    """Race the agents; where the records lie."""
+    world, suite = directory / "world.jsonl.gz", directory / "suite.jsonl"
+    write_world(PRODUCTS, SEED, world)
+    write_suite(synthesise(open_catalog(world), split_evenly(problems), seed=SEED), suite)
     options = RaceOptions(
-        agents=[str(CONTENDERS[name][0]) for name in AGENTS],
+        agents=[str(agent) for agent in AGENTS],
         suites=[suite],
         world=WorldOptions(world),
         out=directory / "race",

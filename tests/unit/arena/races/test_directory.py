@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,8 +11,9 @@ import pytest
 
 from arena.exceptions import OtherInputsError, RaceError
 from arena.problems.suite import Suite
-from arena.races.directory import MANIFEST, open_directory, reopen_directory
+from arena.races.directory import MANIFEST, PROBLEMS, open_directory, reopen_directory
 from arena.races.inputs import RaceInputs, draw, judge_differences
+from arena.runs.record import EncodedRecord
 from sandbox.gateway.interface import GatewayLimits
 from sandbox.isolation.interface import SandboxLimits
 from scoring.types import JsonObject
@@ -134,6 +136,21 @@ def test_two_judges_differ_by_what_decides_a_verdict() -> None:
     assert judge_differences(builders.JUDGE, other) == ["the judge's prompt (1, now 2)"]
     assert judge_differences(builders.JUDGE, dict(builders.JUDGE)) == []
     assert judge_differences(None, None) == []
+
+
+def test_the_database_is_given_each_problem_as_records_name_it(tmp_path: Path) -> None:
+    directory = open_directory(tmp_path / "race", INPUTS)
+    directory.close()
+    found = {
+        problem: EncodedRecord(content).hash for problem, content in directory.entry().contents
+    }
+    assert found == {ref.problem_id: ref.content_hash for ref in INPUTS.problem_refs()}
+    assert stat.S_IMODE((tmp_path / "race" / PROBLEMS).stat().st_mode) == 0o600
+    (tmp_path / "race" / PROBLEMS).write_bytes(b"damage")
+    with pytest.raises(RaceError, match="cannot be read"):
+        directory.entry()
+    (tmp_path / "race" / PROBLEMS).unlink()  # begun before problems were kept
+    assert directory.entry().contents == ()
 
 
 def test_a_race_is_opened_again_with_nothing_but_its_directory(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ _MEMBERS = 6
 Alike = Annotated[
     float | None,
     typer.Option(
-        min=0.3,
+        min=0.5,
         max=1.0,
         help="Likeness from which listings and queries are one, instead of the measured ones.",
     ),

@@ -103,7 +103,7 @@ def synthesise_command(
         typer.Option(help="With --to, shares of difficulty: easy=0.4,medium=0.4,hard=0.2."),
     ] = None,
     reuse: Annotated[
-        bool, typer.Option(help="With --to, products of this pool may answer further problems.")
+        bool, typer.Option(help="With --to, problems may join clusters that stand in this pool.")
     ] = False,
     reword_model: Annotated[
         str | None,
@@ -114,8 +114,7 @@ def synthesise_command(
     """Make problems of the three buckets from a catalogue, each with a checked solution.
 
     With --out they are written to a suite; with --to they come to the bank: of products that
-    answer no problem there, and nothing that shares a leak cluster with a suite or with the
-    other side of the bank.
+    answer no problem there, each a leak cluster of its own.
 
     Example: arena problems synthesise --catalog world --count 90 --seed 7 --out suite.jsonl
 

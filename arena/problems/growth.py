@@ -1,11 +1,11 @@
 """How the bank grows: synthesis from the catalogue, to quotas by bucket and difficulty.
 
 A growth draws candidates, lets a model reword them if one is given (`rewording`), and
-brings them to the bank by the rules of `intake`; for what is left out it draws others. Its
-products are new to the bank, unless it may use those again whose clusters stand where the
-new problems go. Seeded: the same bank, catalogue and seed give the same problems, without a
-model. The seed is a secret while its problems are held out: who has it and the catalogue
-can make them too. Touches nothing but the catalogue.
+brings them to the bank by the rules of `intake`; for what is left out it draws others. Each
+is a leak cluster of its own, of products that are new to the bank, unless it may use those
+again whose clusters stand where the new problems go. Seeded: the same bank, catalogue and
+seed give the same problems, without a model. The seed is a secret while its problems are
+held out: who has it and the catalogue can make them too. Touches nothing but the catalogue.
 """
 
 from __future__ import annotations
@@ -57,7 +57,8 @@ class GrowthPlan:
     mix: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_MIX))
     """Shares of easy, medium and hard in each bucket; only their ratio counts."""
     reuse: bool = False
-    """Whether products may answer further problems, in the pool where their cluster stands."""
+    """Whether problems may join clusters, and products serve again, in the pool where they
+    stand: more problems, and no more for a race to draw without two of one cluster."""
 
 
 class Growth:
@@ -129,7 +130,8 @@ class Growth:
                     problem, problem_id=problem_id_of(problem_to_json(problem), self._key)
                 )
                 provenance = replace(provenance, reworded_by=model)
-            if self._intake.bring(named, self.plan.pool, provenance):
+            alone = not self.plan.reuse
+            if self._intake.bring(named, self.plan.pool, provenance, alone=alone):
                 self.got[named.bucket, named.difficulty or ""] += 1
                 self.reworded += model is not None
 
@@ -147,7 +149,7 @@ class Growth:
             self._count(bucket)
             if not self.plan.reuse:
                 self._synthesis.used.update(r.product_id for r in problem.rewards)
-            if self._intake.fits(problem, self.plan.pool):
+            if self._intake.fits(problem, self.plan.pool, alone=not self.plan.reuse):
                 room[difficulty] -= 1
                 found.append(problem)
         return found

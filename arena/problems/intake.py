@@ -69,6 +69,8 @@ class LeftOut(StrEnum):
     """Held out, it would be known from a problem that was open or raced once."""
     RETIRED = "retired"
     """It is retired, and the same content does not come back."""
+    KNOWN = "meets_known"
+    """It would join problems that stand there, and a cluster of its own was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +118,12 @@ class Intake:
             self.bring(problem, pool, provenance)
         return self.taken
 
-    def bring(self, problem: Problem, pool: Pool, provenance: Provenance) -> bool:
+    def bring(
+        self, problem: Problem, pool: Pool, provenance: Provenance, *, alone: bool = False
+    ) -> bool:
         """Bring one problem; whether it stands in the bank now. Raises BankError.
 
+        With `alone` one that is of any cluster of the bank is left out.
         `bank.unknown_pool` for retired; `bank.two_pools` and `bank.two_clusters` for a
         problem that names another pool or cluster than it comes to; `bank.other_content`
         and `bank.other_pool` for one that stands already, otherwise.
@@ -136,7 +141,7 @@ class Intake:
         key = indexed(problem, before.version + 1 if before else 1)
         met = self._met(key)
         self._check_cluster(problem, before, met)
-        reason = _unfit(met, pool)
+        reason = _unfit(met, pool, alone)
         if reason is not None:
             self.taken.left_out[problem.problem_id] = reason
             return False
@@ -147,9 +152,9 @@ class Intake:
         self._admit(content, digest, cluster, pool, provenance)
         return True
 
-    def fits(self, problem: Problem, pool: Pool) -> bool:
+    def fits(self, problem: Problem, pool: Pool, *, alone: bool = False) -> bool:
         """Whether a new problem would be let in; if not it counts as left out."""
-        reason = _unfit(self._met(indexed(problem, 1)), pool)
+        reason = _unfit(self._met(indexed(problem, 1)), pool, alone)
         if reason is not None:
             self.taken.left_out[problem.problem_id] = reason
         return reason is None
@@ -281,7 +286,7 @@ def clusters_of(events: Iterable[Event]) -> Clusters:
     return clusters
 
 
-def _unfit(met: Sequence[Cluster], pool: Pool) -> LeftOut | None:
+def _unfit(met: Sequence[Cluster], pool: Pool, alone: bool) -> LeftOut | None:
     """Why a problem that joins these clusters may not come to the pool."""
     if pool.is_suite:
         return None
@@ -289,10 +294,13 @@ def _unfit(met: Sequence[Cluster], pool: Pool) -> LeftOut | None:
     if any(cluster.suite for cluster in met):
         return LeftOut.SUITE
     if pool is Pool.OPEN:
-        return LeftOut.HELD_OUT if Pool.HELD_OUT in pools else None
-    if Pool.OPEN in pools:
+        if Pool.HELD_OUT in pools:
+            return LeftOut.HELD_OUT
+    elif Pool.OPEN in pools:
         return LeftOut.OPEN
-    return LeftOut.EXPOSED if any(cluster.exposed for cluster in met) else None
+    elif any(cluster.exposed for cluster in met):
+        return LeftOut.EXPOSED
+    return LeftOut.KNOWN if met and alone else None
 
 
 def _check_pool(problem: Problem, pool: Pool) -> None:

@@ -15,12 +15,10 @@ from scoring.types import Bucket
 from tests.unit.arena.problems.world import World
 
 
-@pytest.fixture(scope="module")
-def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A catalogue file of the small world."""
-    path = tmp_path_factory.mktemp("catalogue") / "documents.jsonl"
+def catalogue_of(world: World, path: Path) -> Path:
+    """Write a world as a catalogue file."""
     with path.open("w", encoding="utf-8") as file:
-        for product in World(150).products(World(150).ids()).values():
+        for product in world.products(world.ids()).values():
             values = [v for option in product.sku_options.values() for v in option.values()]
             item = {
                 "product_id": product.product_id,
@@ -38,6 +36,12 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
             line = {"id": product.product_id, "contents": contents, "product": item}
             file.write(json.dumps(line) + "\n")
     return path
+
+
+@pytest.fixture(scope="module")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A catalogue file of the small world."""
+    return catalogue_of(World(150), tmp_path_factory.mktemp("catalogue") / "documents.jsonl")
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +100,6 @@ def test_a_suite_of_another_catalogue_is_refused(catalogue: Path, tmp_path: Path
         call("list", suite, "--catalog", catalogue)
 
 
-@pytest.mark.parametrize("command", ["synthesise", "list"])
+@pytest.mark.parametrize("command", ["synthesise", "list", "import", "retire", "rotate"])
 def test_help_shows_an_example(command: str) -> None:
     assert "Example: arena problems" in call(command, "--help")

@@ -92,11 +92,13 @@ def test_products_of_suites_and_of_the_bank_answer_nothing_new() -> None:
     assert not held & _answers(suite)
 
 
-def test_no_product_answers_two_problems_of_a_growth_unless_it_may() -> None:
+def test_each_problem_is_a_cluster_of_its_own_and_no_product_serves_twice() -> None:
     world = Banked()
     taken = grow(growth(world))
+    grow(growth(world, seed=8))
     used = [p for i in taken.admitted for p in world.bank.need(i).products]
     assert len(used) == len(set(used))
+    assert len({holding.cluster for holding in world.bank}) == len(world.bank) == 30
 
 
 class Small(World):
@@ -145,8 +147,7 @@ def test_a_reworded_problem_gets_the_id_of_its_words_and_says_who_worded_it() ->
     assert held.provenance["reworded_by"] == "some/model"
     assert held.problem_id not in {p.problem_id for p in batch}
     assert str(held.content["query"]).endswith("Thanks.")
-    assert under_way.done
-    assert under_way.reworded == len(batch)
+    assert under_way.reworded == len(under_way.taken.admitted) > len(batch) / 2
     assert problem_to_json(held.problem)["problem_id"] == held.problem_id
 
 

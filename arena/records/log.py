@@ -390,4 +390,5 @@ async def _proof(connection: AsyncConnection, index: int, sealed: Sealed) -> Inc
     async for leaf in leaves:
         newer += leaf
     path = await asyncio.to_thread(inclusion_proof, GrownTree(older, newer), index)
-    return InclusionProof(sealed, index, tuple(path), head.signed)
+    signed = SignedHead(head.signed.content, head.signed.signature)
+    return InclusionProof(sealed, index, tuple(path), signed)

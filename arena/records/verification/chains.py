@@ -56,7 +56,7 @@ class ChainChecker:
     """Links the seals of all validators, whatever order they come in."""
 
     def __init__(self, report: Report, *, whole: bool) -> None:
-        """`whole`: nothing may be missing before the first seal that is given either."""
+        """`whole`: what comes before a chain's first seal here is anchored, or missing."""
         self._report = report
         self._whole = whole
         self._runs: dict[str, list[_Run]] = {}
@@ -70,7 +70,9 @@ class ChainChecker:
         at = bisect_right(runs, seal.sequence, key=lambda run: run.first)
         before = runs[at - 1] if at else None
         if before is not None and seal.sequence < before.after:
-            return anchor or self._taken(place, seal, digest, before)
+            if anchor and before.hash(seal.sequence) == digest:
+                return True
+            return self._taken(place, seal, digest, before)
         if before is not None and seal.sequence == before.after:
             self._link(place, seal, before)
             before.hashes += digest
@@ -119,9 +121,11 @@ class ChainChecker:
     def _check_beginning(self, validator: str, run: _Run) -> None:
         if run.first == 1 or run.anchored:
             return
-        missing = _seals(1, run.first - 1)
         if self._whole:
-            detail = f"{missing} of {validator}: missing"
+            detail = (
+                f"{_seals(1, run.first - 1)} of {validator}: missing, and no anchor proves what"
+                f" seal {run.first} goes on from"
+            )
             self._report.found(Code.CHAIN_GAP, Check.CHAIN, run.place, detail)
         else:
             self._report.uncheckable(Check.CHAIN, "what a chain holds before its first seal here")

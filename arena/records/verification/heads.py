@@ -31,7 +31,7 @@ class PlacedHead:
 def check_heads(heads: Sequence[PlacedHead], operator: str | None, report: Report) -> None:
     """Check heads against each other and against the operator's key, oldest first."""
     for placed in heads:
-        _check_signature(placed, heads[0], operator, report)
+        check_signature(placed, operator or heads[0].signed.head.log, report)
     for before, after in pairwise(heads):
         _check_growth(before, after, report)
     if heads and heads[0].signed.head.previous is not None:
@@ -202,11 +202,9 @@ def _compare(
     return True
 
 
-def _check_signature(
-    placed: PlacedHead, first: PlacedHead, operator: str | None, report: Report
-) -> None:
+def check_signature(placed: PlacedHead, expected: str, report: Report) -> None:
+    """Check that the log's operator, `expected`, signed a head."""
     signed, head = placed.signed, placed.signed.head
-    expected = operator or first.signed.head.log
     if not verify_signature(head.log, signing_message(signed.content), signed.signature):
         detail = f"not a signature by {head.log} over the head of {head.day}"
         report.found(Code.HEAD_SIGNATURE, Check.HEADS, placed.place, detail)

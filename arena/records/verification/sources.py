@@ -46,7 +46,7 @@ class Source(Protocol):
 
     name: str
     whole: bool
-    """Whether nothing may be missing before the first seal of a chain."""
+    """Whether a chain here begins with its first seal, or behind one that is anchored."""
     has_log: bool
     """Whether seals come as leaves of the log, apart from their records."""
     may_be_unlogged: bool
@@ -150,7 +150,7 @@ class ExportSource:
 
     has_log = True
     may_be_unlogged = False
-    whole = False
+    whole = True
     ordered = False
 
     def __init__(self, directory: Path, name: str | None = None) -> None:
@@ -162,7 +162,7 @@ class ExportSource:
             manifest = orjson.loads((directory / MANIFEST).read_bytes())
             self._files = {str(k): str(v["sha256"]) for k, v in manifest["files"].items()}
             self.day = str(manifest["day"])
-            self._first = int(manifest["log"]["first"])
+            self.first = int(manifest["log"]["first"])
             self._subtrees = hashes(manifest["log"]["subtrees"])
             self._records = int(manifest["counts"]["records"])
         except OSError as error:
@@ -238,7 +238,7 @@ class ExportSource:
     def start(self, report: Report) -> CompactRange:
         """The subtrees that the manifest names."""
         try:
-            return CompactRange(self._first, self._subtrees)
+            return CompactRange(self.first, self._subtrees)
         except ValueError as error:
             report.found(Code.LOG_ROOT, Check.LOG, f"{self.name}/{MANIFEST}", str(error))
             return CompactRange()

@@ -28,6 +28,7 @@ from arena.records.verification.heads import (
     PlacedHead,
     check_commitments,
     check_heads,
+    check_signature,
     in_order,
 )
 from arena.records.verification.index import LaterVerdict, Lookup, RecordIndex
@@ -77,6 +78,8 @@ async def verify(
 ) -> Report:
     """Check everything. Findings are in the report; raises only for what the caller gave."""
     report = Report()
+    # In the order of the log: what anchors a later day stands in an earlier one.
+    sources = sorted(sources, key=lambda s: s.first if isinstance(s, ExportSource) else 0)
     for source in sources:
         source.check_files(report)
     materials = await _materials(sources, options, report)
@@ -233,7 +236,8 @@ class _Verification:
 
     def _add_anchor(self, place: str, proof: InclusionProof) -> None:
         """A seal of an earlier day, which proves where a chain goes on."""
-        known = any(placed.signed.hash == proof.head.hash for placed in self._heads)
+        head = (proof.head.content, proof.head.signature)
+        known = any((p.signed.content, p.signed.signature) == head for p in self._heads)
         found = Report()
         sealed = check_seal(place, proof.sealed.to_line(), found, frozenset())
         if sealed is None or found.failed or not known or not proof.holds:
@@ -268,7 +272,7 @@ class _Verification:
             self._checked += len(seen)
             self._options.progress(self._checked)
         withheld = self._leaves.get(number, 0) - count
-        if withheld > 0 and not source.whole:
+        if withheld > 0:
             reason = "withheld: only seal and signature are here"
             self._report.uncheckable(Check.CONTENT, reason, withheld)
 
@@ -350,7 +354,8 @@ def verify_proof(proof: InclusionProof, trust: Trust, trusted: Sequence[SignedHe
     place = f"leaf {proof.index}"
     check_seal(place, proof.sealed.to_line(), report, trust.validators)
     head = proof.head.head
-    check_heads([PlacedHead("the proof's head", proof.head)], trust.operator, report)
+    placed = PlacedHead("the proof's head", proof.head)
+    check_signature(placed, trust.operator or head.log, report)
     if trust.operator is None:
         report.uncheckable(Check.HEADS, "no --operator was named")
     if proof.holds:

@@ -172,6 +172,7 @@ class Simulation:
         """What was raced becomes open, and the day's problems come in."""
         self._stock.rotate(day, self._now)
         self._stock.grow(day, self._now)
+        self._tally.variants.update(self._stock.contribute(day, self._now))
         self._answers.note(self._stock.opened(), self._now)
 
     def _incidents(self, day: int) -> None:

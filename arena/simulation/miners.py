@@ -99,13 +99,13 @@ def population(count: int, days: int, rng: random.Random) -> list[Miner]:
 
 def _miner(hotkey: str, kind: Kind, days: int, rng: random.Random) -> Miner:
     skill, quality, ratio = rng.gauss(-0.1, 0.7), rng.gauss(0.62, 0.1), 1.0
-    pause, first = rng.uniform(60, 140), rng.uniform(0, min(45.0, days / 2))
+    pause, first = rng.uniform(100, 220), rng.uniform(0, min(45.0, days / 2))
     if kind is Kind.AXIS_B:
         skill, quality, ratio = skill + 0.35, rng.gauss(0.5, 0.1), rng.betavariate(1, 6)
     elif kind is Kind.COPYCAT:
-        pause, first = rng.uniform(40, 80), rng.uniform(min(3.0, days / 4), days / 2)
+        pause, first = rng.uniform(50, 90), rng.uniform(min(3.0, days / 4), days / 2)
     elif kind is Kind.SYBIL:
-        pause = rng.uniform(80, 160)
+        pause = rng.uniform(100, 220)
     elif kind is Kind.MEMORISER:
         skill, quality, ratio, pause, first = GUESSING, 0.7, 0.0, 1.0, rng.uniform(0, 2)
     elif kind is Kind.LEAVER:

@@ -17,7 +17,7 @@ from arena.submissions.fingerprints import Fingerprint, fingerprint
 from arena.submissions.scopes import Scopes
 
 FUNCTIONS = 3
-STATEMENTS = 3
+STATEMENTS = 2
 """Small: the gate reads a thousand of them in a simulated year."""
 _WORDS = ("price", "brand", "title", "size", "shop", "query", "score", "total", "page", "rank")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -108,7 +108,7 @@ class _Writer:
     def statement(self) -> list[str]:
         """One statement that binds a name: plain, under a condition, or in a loop."""
         kind = self._rng.randrange(4)
-        name, value = self._names("d"), self._value(3)
+        name, value = self._names("d"), self._value(2)
         if kind == 0:
             lines = [f"{name} = {value}"]
         elif kind == 1:

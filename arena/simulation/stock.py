@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import random
+from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from arena.journal import Event
@@ -11,7 +14,8 @@ from arena.problems.bank import Bank
 from arena.problems.clusters import Clusters
 from arena.problems.decisions import mark_raced
 from arena.problems.growth import Growth, GrowthPlan, grow, secret_seed
-from arena.problems.holdings import Holding
+from arena.problems.holdings import Holding, Origin, Provenance
+from arena.problems.intake import Intake
 from arena.problems.pools import Pool
 from arena.problems.rotation import RotationRule, rotate
 from arena.season.draw import Candidate
@@ -24,10 +28,10 @@ MIXES: Mapping[Bucket, Mapping[str, float]] = {
     Bucket.VOUCHER: {"medium": 0.5, "hard": 0.5},
 }
 """Difficulties as the catalogue gives them: asking for others takes many more draws."""
+MANNERS = ("Hello!", "Please help me.", "A question:", "For a friend of mine.")
+"""What a variant of a problem adds to its wording."""
 FIRST_STOCK = 3
 """Races that the first stock of held-out problems is for."""
-SPARE = 1
-"""Problems of each bucket that a day's growth has beyond a day's race."""
 
 
 class Stock:
@@ -60,8 +64,38 @@ class Stock:
         self._grow(Pool.HELD_OUT, FIRST_STOCK * self._each, 0, at)
 
     def grow(self, day: int, at: datetime) -> None:
-        """A day's growth, from the products of its week."""
-        self._grow(Pool.HELD_OUT, self._each + SPARE, day, at)
+        """A day's growth, from the products of its week: a race's worth, and a little more
+        while the stock is less than at first, since some problems join a cluster."""
+        in_store = len({held.cluster for held in self.bank.drawable()})
+        short = in_store < len(Bucket) * FIRST_STOCK * self._each
+        self._grow(Pool.HELD_OUT, self._each + short, day, at)
+
+    def contribute(self, day: int, at: datetime) -> Counter[str]:
+        """Variants of problems, brought by people who mean well: one of a held-out problem to
+        held-out, one of a held-out to open, one of an open to held-out. What became of each:
+        `admitted`, or why it was left out."""
+        rng = random.Random(f"{self._seed}/variants/{day}")  # noqa: S311 - no secret
+        held_out = self.bank.drawable()
+        came: Counter[str] = Counter()
+        for number, (held, pool) in enumerate(
+            (
+                (rng.choice(held_out), Pool.HELD_OUT),
+                (rng.choice(held_out), Pool.OPEN),
+                (rng.choice(self.opened()), Pool.HELD_OUT),
+            )
+        ):
+            asked = replace(
+                held.problem,
+                problem_id=f"variant-{day}-{number}",
+                query=f"{rng.choice(MANNERS)} {held.problem.query}",
+                pool=None,
+                cluster=None,
+            )
+            intake = Intake(self.bank, self.clusters, at)
+            intake.bring(asked, pool, Provenance(Origin.FILE, name="variants"))
+            self.events += intake.taken.events
+            came.update(intake.taken.left_out_by_reason() or {"admitted": 1})
+        return came
 
     def rotate(self, day: int, at: datetime) -> None:
         """What was raced goes to the open pool, and the oldest there retire."""

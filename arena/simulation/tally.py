@@ -87,6 +87,8 @@ class Tally:
     champions: list[JsonObject] = field(default_factory=list)
     decisions: Counter[str] = field(default_factory=Counter)
     voids: Counter[str] = field(default_factory=Counter)
+    variants: Counter[str] = field(default_factory=Counter)
+    """What became of variants of known problems that were brought to the bank."""
     draws_verified: int = 0
     draws_wrong: list[str] = field(default_factory=list)
     axis_a_promotions: int = 0
@@ -173,6 +175,7 @@ class Outcome:
             "refused_copies": _sum(tally.months, "refused_copies"),
             "refused_too_soon": _sum(tally.months, "too_soon"),
             "refused_honest": tally.refused_honest,
+            "variants": dict(tally.variants),
             "draws_verified": tally.draws_verified,
             "draws_wrong": list[Json](tally.draws_wrong),
             "payout_shares": cast("JsonObject", self.payout_shares()),

@@ -35,9 +35,12 @@ ENOUGH = 3
 """Runs of one problem that make a match; fewer do when they are half of all it has."""
 NEAR = 4
 """Telling words of a query that are so near are a pair, in any order."""
-GROUP = (3, 12)
+GROUP = (2, 12)
 """Telling words of a text that may be one problem's keywords; of their pairs it needs 3, and
 a third of all."""
+FRAGMENTS = 12
+"""Problems of which a file's short texts have a pair: a table of fragments. An honest list of
+synonyms touches five of 369 real problems."""
 PROBLEMS = 4
 """Or so many problems with any run: the keys of a table of fragments."""
 MAX_WORDS = 200_000
@@ -134,6 +137,7 @@ class AnswerIndex:
 
     def _known_keywords(self, texts: Sequence[tuple[int, str]]) -> Iterator[Violation]:
         """Short texts, and lists of words, that name one problem by its keywords."""
+        touched: dict[int, int] = {}
         for line, text in texts:
             words = sorted(set(_telling(text))) if len(text) < 400 else []
             if not GROUP[0] <= len(words) <= GROUP[1]:
@@ -141,10 +145,15 @@ class AnswerIndex:
             pairs = [f"{a} {b}" for i, a in enumerate(words) for b in words[i + 1 :]]
             hashes = np.array([_hash(self._key, "pair", p) for p in pairs], dtype=np.uint64)
             problems = Counter(self._pairs.problem[self._pairs.places(hashes)].tolist())
+            for problem in problems:
+                touched.setdefault(problem, line)
             count = max(problems.values(), default=0)
             if count >= 3 and count * 3 >= len(pairs):
                 told = f"keywords of one query: {' '.join(words)}"
                 yield violation(Rule.QUERY, line, 0, told)
+        if len(touched) >= FRAGMENTS:
+            told = f"short texts name {len(touched)} problems by two words each"
+            yield violation(Rule.QUERY, min(touched.values()), 0, told)
 
     def _matches(self, kind: str, runs: _Runs, texts: Sequence[tuple[int, str]]) -> list[_Match]:
         """Problems of which the texts hold enough; all of them when they are many."""

@@ -28,7 +28,8 @@ class Canonical:
     def __init__(self, tree: ast.Module, scopes: Scopes) -> None:
         self._scopes = scopes
         self._own_names = _own_names(tree)
-        self._parameters = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+        parameters = {n.arg for n in ast.walk(tree) if isinstance(n, ast.arg)}
+        self._own_keywords = self._own_names | parameters
         self._live: set[str] | None = None
         self.units: list[list[Token]] = []
         for statement in _reachable(tree):
@@ -138,8 +139,8 @@ class Canonical:
             yield "Call", line
             yield from self._expression(node.func)
             yield from self._expressions(node.args)
-            for keyword in node.keywords:
-                own = keyword.arg in self._parameters
+            for keyword in sorted(node.keywords, key=self._keyword_order):
+                own = keyword.arg in self._own_keywords
                 yield f"{OWN if own else ''}{keyword.arg}=", line
                 yield from self._expression(keyword.value)
         elif isinstance(node, ast.Lambda):
@@ -151,6 +152,11 @@ class Canonical:
             yield type(node).__name__, line
             for _, value in ast.iter_fields(node):
                 yield from self._field(value, line)
+
+    def _keyword_order(self, keyword: ast.keyword) -> tuple[bool, str]:
+        """Foreign names by the alphabet, then own ones by the form of what they are given."""
+        own = keyword.arg in self._own_keywords
+        return own, type(keyword.value).__name__ if own else keyword.arg or ""
 
     def _comparison(self, node: ast.Compare) -> Iterator[Token]:
         """`b > a` as `a < b`."""

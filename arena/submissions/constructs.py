@@ -60,6 +60,10 @@ class Constructs:
             ast.ClassDef: self._class,
             ast.MatchClass: self._match_class,
             ast.Constant: self._constant,
+            ast.arg: self._annotated,
+            ast.AnnAssign: self._annotated,
+            ast.FunctionDef: self._annotated,
+            ast.AsyncFunctionDef: self._annotated,
         }
         for node in nodes:
             if check := checks.get(type(node)):
@@ -211,6 +215,8 @@ class Constructs:
             self._sys_modules(node)
         elif origin.startswith("operator.") and not self._is_called(node):
             self._getter_as_value(node, origin)
+        if node.attr == "raw" and getattr(node.value, "attr", "") == "buffer":
+            self._report(Rule.INTERNALS, node, ".buffer.raw")
         if not is_internal(node.attr):
             return
         parent = self._parent[id(node)]
@@ -287,6 +293,10 @@ class Constructs:
         if origin in ("operator.attrgetter", "operator.methodcaller"):
             for argument in node.args if origin.endswith("attrgetter") else node.args[:1]:
                 self._check_spelled(node, argument, origin)
+        if origin == "inspect.signature" and any(
+            k.arg in ("eval_str", None) for k in node.keywords
+        ):
+            self._report(Rule.DYNAMIC, node, "inspect.signature(eval_str=…)")
         to_file = any(keyword.arg in ("filename", None) for keyword in node.keywords)
         if origin == "logging.basicConfig" and to_file:
             self._report(Rule.FILE_WRITE, node, "logging.basicConfig(filename=…)")
@@ -360,6 +370,16 @@ class Constructs:
             return
         if match := TELLING.search(node.value) or FIELD_WALK.search(node.value):
             self._report(Rule.HIDDEN_NAME, node, match[0])
+
+    def _annotated(self, node: ast.AST) -> None:
+        """An annotation in quotes is evaluated by more than one function of the library."""
+        for part in (getattr(node, "annotation", None), getattr(node, "returns", None)):
+            if part is None:
+                continue
+            for text in ast.walk(part):
+                value = text.value if isinstance(text, ast.Constant) else None
+                if isinstance(value, str) and ("(" in value or "__" in value):
+                    self._report(Rule.DYNAMIC, text, f"an annotation that calls: {value}")
 
     def _built(self, node: ast.expr, value: object) -> None:
         """Text that was put together and spells a banned name, or code."""

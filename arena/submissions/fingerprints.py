@@ -14,13 +14,14 @@ import hashlib
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from arena.submissions.canonical import OWN, Canonical, Token
 from arena.submissions.scopes import Scopes
 
-GRAM = 14
+GRAM = 8
 """Tokens of a window."""
-WINDOW = 4
+WINDOW = 3
 """Windows of which one is kept: every run of 17 equal tokens shares a fingerprint."""
 STATEMENT = 12
 """Tokens of a statement that says something by itself."""
@@ -98,7 +99,7 @@ _HEADS = frozenset({"Assign", "Return", "Expr", "If", "For", "While", "With", "d
 def _statements(unit: Sequence[Token], found: dict[int, Place]) -> None:
     """Each simple statement, and the head of each compound one."""
     starts = [i for i, (token, _) in enumerate(unit) if token in _HEADS]
-    for start, end in zip(starts, [*starts[1:], len(unit)], strict=True):
+    for start, end in pairwise([*starts, len(unit)]):
         if end - start >= STATEMENT:
             tokens = unit[start:end]
             found.setdefault(_hash(["\x03", *_encode(tokens)]), _lines(tokens))

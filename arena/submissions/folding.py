@@ -56,7 +56,7 @@ class Folder(Evaluator):
         for statement in body:
             try:
                 self._statement(statement)
-            except (Unknown, _ReturnSignal, _LoopSignal):
+            except (Unknown, RecursionError, _ReturnSignal, _LoopSignal):
                 continue
 
     def _statement(self, node: ast.stmt) -> None:

@@ -144,7 +144,7 @@ class Policy:
     max_invisible: int = 6
     """Characters in a row that no eye sees."""
 
-    copy_share: float = 0.5
+    copy_share: float = 0.4
     """Share of one's own code found in the other's file from which it is a copy."""
     copy_min: int = 30
     """Fingerprints of code that must be shared, below which nothing can be told."""

@@ -23,7 +23,8 @@ RECURSION = 12_000
 def serve() -> NoReturn:
     """Answer until the input ends."""
     from arena.submissions.policy import Policy
-    from arena.submissions.reading import read_source
+    from arena.submissions.reading import Reading, read_source
+    from arena.submissions.rules import Rule, violation
 
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -36,7 +37,13 @@ def serve() -> NoReturn:
         fields = request["policy"]
         fields["python"] = tuple(fields["python"])
         _allow_cpu()
-        answer = read_source(source, Policy(**fields)).to_json()
+        try:
+            reading = read_source(source, Policy(**fields))
+        except Exception as error:  # noqa: BLE001 - no file may bring the gate down
+            # A fault of the gate's own, or of a limit. What cannot be read is not admitted.
+            told = f"the gate failed on it: {type(error).__name__}"
+            reading = Reading((violation(Rule.TOO_COMPLEX, 0, 0, told),))
+        answer = reading.to_json()
         answers.write(json.dumps(answer).encode("ascii") + b"\n")
         answers.flush()
     sys.exit(0)

@@ -9,10 +9,13 @@ detector. The halves: `dev`, which the limits were set on, and `held_out`, which
 from __future__ import annotations
 
 import codecs
+import random
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from tests.unit.arena.submissions.disguises import disguise, merge
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "admission"
 BANK = FIXTURES / "bank.jsonl"
@@ -45,3 +48,49 @@ def bundle(name: str) -> Iterator[Case]:
             source = codecs.escape_decode(source.rstrip(b"\n"))[0]
         rules = tuple(fields[2].split(",")) if len(fields) > 2 else ()
         yield Case(fields[0], fields[1] if len(fields) > 1 else "honest", source, rules)
+
+
+COPIES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "dev": (
+        (),
+        ("rename",),
+        ("reformat",),
+        ("comment",),
+        ("reorder",),
+        ("dead_code",),
+        ("constants", "rename"),
+        ("reword", "rename", "constants"),
+        ("rename", "reorder", "dead_code"),
+    ),
+    "held_out": (
+        ("rename", "reformat", "comment"),
+        ("rewrite", "rename"),
+        ("cut", "rename"),
+        ("reword", "constants", "reorder", "comment"),
+        ("dead_code", "dead_code"),
+        ("rename", "rewrite", "reorder", "reword", "dead_code", "constants", "comment"),
+    ),
+}
+"""Disguises of each half; every honest agent of the half is copied by each of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopyCase:
+    """A copy: of which honest agents, by which disguises."""
+
+    of: tuple[str, ...]
+    by: str
+    source: bytes
+
+
+def copies(half: str) -> Iterator[CopyCase]:
+    """Every honest agent of a half in every disguise, and joined with its neighbour."""
+    honest = [(case.name, case.source.decode("utf-8")) for case in bundle(f"honest_{half}")]
+    for number, (name, text) in enumerate(honest):
+        for names in COPIES[half]:
+            rng = random.Random(f"{name}/{'+'.join(names)}")
+            made = disguise(text, names, rng)
+            yield CopyCase((name,), "+".join(names) or "identical", made.encode("utf-8"))
+        other, second = honest[(number + 1) % len(honest)]
+        made = merge(text, second, random.Random(f"{name}/merge"))
+        yield CopyCase((name, other), "merge", made.encode("utf-8"))

@@ -139,6 +139,7 @@ def _with_wallet(
 
 
 app.command()(season.verify)
+app.command()(season.simulate)
 
 
 def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | None) -> None:

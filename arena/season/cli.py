@@ -60,6 +60,60 @@ def verify(
         )
 
 
+def simulate(
+    days: Annotated[int, typer.Option(min=1, max=3650, help="How long.")] = 365,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same season.")] = 1,
+    miners: Annotated[int, typer.Option(min=6, max=5000, help="How many hotkeys.")] = 300,
+    problems: Annotated[
+        int, typer.Option(min=1, max=30, help="Problems of each bucket in a race.")
+    ] = 5,
+    json_file: JsonFile = None,
+) -> None:
+    """Simulate a season of daily races, with copies, sybils, a memoriser and a leaver.
+
+    Bank, clusters, rotation, draw, gate for copies, races, standings and weights are the
+    real ones; only the runs of agents are drawn. Exit code 0 means that no copy was paid,
+    nothing leaked and every draw could be made again.
+
+    Example: arena race simulate --days 365 --seed 1 --json season.json
+    """
+    # Imported here: verifying a draw needs none of it.
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    from arena.simulation.course import Plan, Simulation
+    from arena.simulation.show import findings, tables
+
+    simulation = Simulation(Plan(days=days, seed=seed, miners=miners, each=problems))
+    columns = (
+        TextColumn("Simulating days"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(
+        *columns, console=console, transient=True, disable=not console.is_terminal
+    ) as progress:
+        task = progress.add_task("", total=days)
+        outcome = simulation.run(lambda: progress.advance(task))
+    console.print(tables(outcome))
+    console.print()
+    for line in findings(outcome):
+        console.print(line, soft_wrap=True)
+    write_json(outcome.to_json(), json_file)
+    if not outcome.sound:
+        raise ArenaError(
+            f"the season is not sound: {len(outcome.tally.copies_paid)} hotkeys paid for copies,"
+            f" {len(outcome.leaks)} leaks, {len(outcome.tally.draws_wrong)} draws that do not hold",
+            code="simulation.unsound",
+        )
+
+
 def _read(file: Path) -> DrawRecord:
     try:
         if file.stat().st_size > LARGEST_RECORD:

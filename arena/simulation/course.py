@@ -346,8 +346,7 @@ class Simulation:
         bank = self._stock.bank
         found = leaks(self._stock.events, self._events, self._stock.cluster_of())
         for leak in found:
-            race = next(r for r in self._season.results if r.race_id == leak.race_id)
-            self._tally.month(f"{race.closes_at:%Y-%m}").leaks += 1
+            self._tally.month(f"{leak.drawn_at:%Y-%m}").leaks += 1
         self._tally.copies_paid = +self._tally.copies_paid
         return Outcome(
             days=self._plan.days,

@@ -26,6 +26,7 @@ class Leak:
     """A problem that was drawn, and what gave it away."""
 
     race_id: str
+    drawn_at: datetime
     problem_id: str
     known_from: str
     shared: str
@@ -35,6 +36,7 @@ class Leak:
         """As `--json` shows it."""
         return {
             "race_id": self.race_id,
+            "drawn_at": self.drawn_at.isoformat(),
             "problem_id": self.problem_id,
             "known_from": self.known_from,
             "shared": self.shared,
@@ -62,10 +64,10 @@ def leaks(
     happened.sort(key=lambda entry: entry[:3])
     known: dict[tuple[str, str], str] = {}
     found: list[Leak] = []
-    for _, _, race_id, problems in happened:
+    for at, _, race_id, problems in happened:
         if race_id:
             found += (
-                Leak(race_id, problem_id, known[key], key[0])
+                Leak(race_id, at, problem_id, known[key], key[0])
                 for problem_id in problems
                 for key in _keys(problem_id, answers, cluster_of)
                 if key in known

@@ -1,0 +1,97 @@
+"""A simulated season as tables, for people."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+
+from arena.simulation.tally import Month, Outcome
+
+LAST_CHAMPIONS = 8
+
+
+def tables(outcome: Outcome) -> RenderableType:
+    """The months, the payouts, the last champions."""
+    return Group(_months(outcome.tally.months), "", _payouts(outcome), "", _champions(outcome))
+
+
+def findings(outcome: Outcome) -> list[str]:
+    """What the season is to prove, one line each."""
+    tally = outcome.tally
+    open_, held_out = outcome.memoriser("open"), outcome.memoriser("held_out")
+    variants = ", ".join(f"{count} {what}" for what, count in sorted(tally.variants.items()))
+    return [
+        f"memoriser: ASR {_share(open_.asr)} on open, {_share(held_out.asr)} on held-out problems"
+        f" ({open_.runs:,} and {held_out.runs:,} runs); paid in {tally.memoriser_paid} races",
+        f"copies paid: {len(tally.copies_paid) or 'none'}"
+        f" ({sum(m.refused_copies for m in tally.months)} refused at the gate;"
+        f" {tally.refused_honest} honest files taken for copies)",
+        f"cluster leaks: {len(outcome.leaks) or 'none'}"
+        f" ({outcome.problems:,} problems in {outcome.clusters:,} clusters;"
+        f" variants: {variants or 'none'})",
+        f"draws made again: {tally.draws_verified} hold, {len(tally.draws_wrong) or 'none'} do not",
+        f"promotions: {outcome.promotions} in {sum(m.races for m in tally.months)} races;"
+        f" champions that left: {tally.left_as_champion}",
+    ]
+
+
+def _months(months: list[Month]) -> Table:
+    table = Table("month", box=None, pad_edge=False)
+    for name in (
+        "races",
+        "void",
+        "submitted",
+        "copies",
+        "qualified",
+        "racers",
+        "won",
+        "champion",
+        "mem. open",
+        "held-out",
+        "stock",
+        "leaks",
+    ):
+        table.add_column(name, justify="right")
+    for month in months:
+        table.add_row(
+            month.name,
+            *map(
+                str,
+                (
+                    month.races,
+                    month.voids,
+                    month.submissions,
+                    month.refused_copies,
+                    month.qualified,
+                    month.racers,
+                    month.promotions,
+                    _share(month.champion.asr),
+                    _share(month.memoriser_open.asr),
+                    _share(month.memoriser_held_out.asr),
+                    month.drawable,
+                    month.leaks,
+                ),
+            ),
+        )
+    return table
+
+
+def _payouts(outcome: Outcome) -> Table:
+    table = Table("paid to", "miners", "of all weight", box=None, pad_edge=False)
+    counts = {kind.value: count for kind, count in outcome.miners.items()}
+    for name, share in outcome.payout_shares().items():
+        table.add_row(name, str(counts.get(name, "")), f"{share:.4%}")
+    return table
+
+
+def _champions(outcome: Outcome) -> Table:
+    table = Table("last champions", "agent", "who", "score", box=None, pad_edge=False)
+    for row in outcome.tally.champions[-LAST_CHAMPIONS:]:
+        score = row["score"]
+        told = f"{score:.3f}" if isinstance(score, float) else "-"
+        table.add_row(str(row["race_id"]), str(row["version"]), str(row["kind"]), told)
+    return table
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1%}"

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import threading
 import warnings
+from collections import Counter
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -27,6 +28,10 @@ _SOCKET_PATH_MAX = 107
 """Longest path of a Unix socket on Linux."""
 _SYSTEM_USER = "pgserver"
 """Whom the library runs the server as, and adds where root runs it."""
+
+_USERS: Counter[Path] = Counter()
+"""By cluster: how many of this process use it."""
+_COUNTING = threading.Lock()
 
 
 class EmbeddedPostgres:
@@ -70,14 +75,22 @@ class EmbeddedPostgres:
                 f"the embedded database did not start in {self.cluster}: {_reason(error)}",
                 remedy="its log is the file `log` there; or set ARENA_DATABASE_URL",
             ) from error
+        if self._server is None:
+            with _COUNTING:
+                _USERS[self.cluster] += 1
         self._server = server
 
     def stop(self) -> None:
-        """Leave the server; stop it when no other process uses it."""
+        """Leave the server; stop it when nobody else uses it, in this process or another."""
         with self._lock:
-            if self._server is not None:
-                self._server.cleanup()
-                self._server = None
+            if self._server is None:
+                return
+            with _COUNTING:
+                _USERS[self.cluster] -= 1
+                # The library counts processes, and would stop it for all of this one.
+                if not _USERS[self.cluster]:
+                    self._server.cleanup()
+            self._server = None
 
     def _new_server(self) -> Any:
         with warnings.catch_warnings():

@@ -52,6 +52,19 @@ async def test_it_starts_in_the_data_directory_and_stops_with_its_last_user(
     assert not _alive(pid)
 
 
+async def test_it_runs_until_the_last_user_of_one_process_leaves(data_dir: Path) -> None:
+    settings = ArenaSettings(database_url=None, data_dir=data_dir)
+    async with open_database(settings) as outer:
+        await outer.ready()
+        async with open_database(settings) as inner:
+            await inner.ready()
+        pid = _server_pid(data_dir)
+        assert _alive(pid)
+        await outer.ready()
+        assert _server_pid(data_dir) == pid
+    assert not _alive(pid)
+
+
 async def test_it_is_started_again_when_it_went_away(data_dir: Path) -> None:
     async with open_database(ArenaSettings(database_url=None, data_dir=data_dir)) as database:
         await database.ready()

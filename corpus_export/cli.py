@@ -60,7 +60,7 @@ def export(
         list[Path] | None, typer.Option(help="A race's directory instead of the database.")
     ] = None,
     records: Annotated[
-        list[Path] | None, typer.Option(help="A file of records instead of the database.")
+        list[Path] | None, typer.Option(help="A records export instead of the database.")
     ] = None,
     suite: Annotated[
         list[Path] | None, typer.Option(help="Problems that race or database do not hold.")

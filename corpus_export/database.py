@@ -314,8 +314,4 @@ def _cursor(text: str | None) -> tuple[datetime, str] | None:
 
 
 def _head_json(head: StoredHead) -> JsonObject:
-    return {
-        "hash": head.signed.hash,
-        "head": head.signed.head.to_json(),
-        "signature": head.signed.signature.hex(),
-    }
+    return {"hash": head.signed.hash, "signed": json.loads(head.signed.to_line())}

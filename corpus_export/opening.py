@@ -59,11 +59,11 @@ def open_job(inputs: Inputs, options: ExportOptions) -> Iterator[ExportJob]:
 
 
 def open_files(inputs: Inputs, options: ExportOptions) -> ExportJob:
-    """A job over race directories and files of records.
+    """A job over race directories and records exports.
 
     Raises CorpusError, ProblemError, PartitionError or CatalogError for what cannot be used.
     """
-    source = FileSource(inputs.races, inputs.records)
+    source = FileSource((*inputs.races, *inputs.records))
     # A cluster is named after its first problem: the order of files shall not matter.
     problems = sorted(_all_problems(source, inputs.suites), key=lambda p: p.problem_id)
     if not problems:
@@ -78,7 +78,8 @@ def open_files(inputs: Inputs, options: ExportOptions) -> ExportJob:
     if inputs.partition is not None:
         # Before the export: evaluation may be frozen and unused, never used and not frozen.
         write_partition(partition, inputs.partition)
-    return job_of(inputs, options, source, partition, problems, NOTHING)
+    release = Release(everything=True) if source.released else NOTHING
+    return job_of(inputs, options, source, partition, problems, release)
 
 
 @contextmanager
@@ -126,8 +127,8 @@ def job_of(
     setup = Setup(
         catalogs=inputs.catalogs,
         tokenizer=inputs.tokenizer,
-        places=places_of(problems, partition, release),
-        open_sources=release.sources,
+        places=places_of(problems, partition),
+        release=release,
         day=options.day,
         min_coefficient=options.min_coefficient,
         max_tokens=options.max_tokens,
@@ -137,24 +138,20 @@ def job_of(
         options=options,
         source=source,
         partition=partition,
-        release=release,
         setup=setup,
         tokenizer={"name": tokens.name, "exact": tokens.exact},
         catalogs=tuple(open_catalog(path).content_hash for path in inputs.catalogs),
     )
 
 
-def places_of(
-    problems: Iterable[Problem], partition: Partition, release: Release
-) -> dict[str, Place]:
+def places_of(problems: Iterable[Problem], partition: Partition) -> dict[str, Place]:
     """Where each problem stands that the partition knows."""
     places: dict[str, Place] = {}
     for problem in problems:
         name = problem.problem_id
         standing = partition.standing_of(name)
         if standing is not None:
-            retired = name in release.problems
-            places[name] = Place(problem.query, standing.cluster, standing.side, retired)
+            places[name] = Place(problem.query, standing.cluster, standing.side)
     return places
 
 

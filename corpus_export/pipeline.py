@@ -29,7 +29,6 @@ from corpus_export.exceptions import (
 )
 from corpus_export.ranking import Candidate, rank_problem
 from corpus_export.rejects import reject_line
-from corpus_export.release import Release
 from corpus_export.rows import AXES, ROW_SCHEMA, SPLITS
 from corpus_export.settings import ExportOptions
 from corpus_export.sources import RecordSource
@@ -64,7 +63,6 @@ class ExportJob:
     options: ExportOptions
     source: RecordSource
     partition: Partition
-    release: Release
     setup: Setup
     tokenizer: JsonObject
     catalogs: tuple[str, ...]
@@ -78,7 +76,7 @@ class ExportJob:
             "catalogs": cast("list[Json]", sorted(self.catalogs)),
             "tokenizer": self.tokenizer,
             "log_head": self.source.head(),
-            "released": self.release.digest,
+            "released": self.setup.release.digest,
             "program": {"sn15-arena": version("sn15-arena"), "rows": ROW_SCHEMA},
         }
 

@@ -19,20 +19,26 @@ from arena.season.state import Season
 @dataclass(frozen=True, slots=True)
 class Release:
     """The problems whose records are released, and the agents, by their source's hash, whose
-    embargo is over. Both have to be."""
+    embargo is over. Both have to be, unless `everything` is released: of records that come
+    from a public export already."""
 
     problems: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
+    everything: bool = False
+
+    def __call__(self, problem_id: str, source: str) -> bool:
+        """Whether a record of this problem and agent is released."""
+        return self.everything or (problem_id in self.problems and source in self.sources)
 
     @property
     def digest(self) -> str:
         """SHA-256 over both, in hex."""
-        listed = [*sorted(self.problems), "", *sorted(self.sources)]
+        listed = [str(self.everything), *sorted(self.problems), "", *sorted(self.sources)]
         return hashlib.sha256("\n".join(listed).encode()).hexdigest()
 
 
 NOTHING = Release()
-"""Of files nobody can tell what is released."""
+"""Of a race's directory nobody can tell what is released."""
 
 
 def release_of(bank: Bank | None, season: Season | None, at: datetime) -> Release:

@@ -139,12 +139,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a problem stands. Retired, its records are public when their agent's code is."""
+    """What is asked, and where the problem stands."""
 
     query: str
     cluster: str
     side: Side
-    retired: bool = False
 
 
 def row_of(

@@ -16,9 +16,9 @@ from typing import Protocol, cast
 import zstandard
 
 from arena.exceptions import SpoolError
+from arena.records.layout import COMMITMENTS, HEADS, MANIFEST, PROBLEMS, RECORDS
 from arena.runs.frames import Frame, read_spool
 from arena.runs.seal import Sealed
-from arena.runs.spool import FILE_NAME
 from arena.runs.verdicts import VerdictSummary
 from corpus_export.exceptions import BrokenSourceError
 from corpus_export.rejects import read_lines
@@ -30,8 +30,6 @@ from scoring.types import JsonObject, Problem
 PAGE_RECORDS = 64
 PAGE_BYTES = 8 << 20
 """A page ends when it has so many records, or so many bytes of them."""
-RACE_PROBLEMS = "problems.jsonl.zst"
-"""As in `arena.races.directory`, whose import brings model clients that no worker needs."""
 _VERDICT = b'"kind":"verdict"'
 _OF_RUN = b'{"agent":'
 """How the canonical JSON of a run's record begins; a later verdict's has no agent."""
@@ -78,28 +76,52 @@ class RecordSource(Protocol):
         ...
 
 
-class FileSource:
-    """Spools: of race directories, with their queries, and exported ones without."""
+@dataclass(frozen=True, slots=True)
+class _Exported:
+    """What a records export says of its day: the log's head and the commitment that vouches
+    for it, if there is one; `public` exports hold only what is released."""
 
-    def __init__(self, races: Sequence[Path] = (), files: Sequence[Path] = ()) -> None:
-        self._spools = [race / FILE_NAME for race in races] + list(files)
-        found = {p.problem_id: p for race in races for p in _problems_of(race)}
+    public: bool
+    head: JsonObject | None
+    commit: str | None
+
+
+class FileSource:
+    """Directories with a spool: of races, and records exports (`arena records export`)."""
+
+    def __init__(self, directories: Sequence[Path]) -> None:
+        for directory in directories:
+            if not (directory / RECORDS).is_file():
+                raise BrokenSourceError(
+                    f"{directory} is no race's directory and no records export:"
+                    f" it has no {RECORDS}",
+                    remedy="give the --out of a race, or of arena records export",
+                )
+        self._spools = [directory / RECORDS for directory in directories]
+        self._exported = [_exported(directory) for directory in directories]
+        found = {p.problem_id: p for where in directories for p in _problems_of(where)}
         self._problems = list(found.values())
         self._verdicts: dict[str, Verdict] = {}
         self._ends: list[int] = []
         self._described = self._scan()
+
+    @property
+    def released(self) -> bool:
+        """Whether all of it is public: records exports for everybody, and nothing else."""
+        return all(one is not None and one.public for one in self._exported)
 
     def describe(self) -> JsonObject:
         """Hashes of the whole frames of each file: a half-written end does not count."""
         return self._described
 
     def problems(self) -> Sequence[Problem]:
-        """Those that the race directories hold; older ones hold none."""
+        """Those that the directories hold; races of older versions hold none."""
         return self._problems
 
     def head(self) -> JsonObject | None:
-        """Files of races have none."""
-        return None
+        """Of the one records export that is read; races have none."""
+        (only, *more) = self._exported
+        return None if more or only is None else only.head
 
     def pages(self, after: str | None = None) -> Iterator[Page]:
         """As `RecordSource.pages`."""
@@ -111,6 +133,8 @@ class FileSource:
     def _pages_of(self, number: int, offset: int) -> Iterator[Page]:
         records: list[RawRecord] = []
         size = 0
+        exported = self._exported[number]
+        commit = exported.commit if exported else None
         for frame in _frames(self._spools[number], offset):
             if frame.offset >= self._ends[number]:
                 break  # it came after the scan
@@ -119,7 +143,7 @@ class FileSource:
             if _is_verdict(content):
                 continue
             verdict = self._verdicts.get(frame.content.record.hash)
-            records.append(RawRecord(content, frame.content.seal_line, verdict))
+            records.append(RawRecord(content, frame.content.seal_line, verdict, commit))
             size += len(content)
             if len(records) == PAGE_RECORDS or size >= PAGE_BYTES:
                 yield Page(tuple(records), json.dumps([number, offset]))
@@ -183,16 +207,34 @@ def read_later(content: bytes, record_hash: str) -> tuple[str, Verdict]:
     )
 
 
-def _problems_of(race: Path) -> Iterator[Problem]:
-    """The problems of a race's directory. Raises BrokenSourceError."""
-    path = race / RACE_PROBLEMS
-    if not (race / FILE_NAME).is_file():
-        raise BrokenSourceError(
-            f"{race} is no race's directory: it has no {FILE_NAME}",
-            remedy="give the --out of a race",
-        )
+def _problems_of(directory: Path) -> Iterator[Problem]:
+    """The problems that a directory holds. Raises BrokenSourceError."""
+    path = directory / PROBLEMS
     try:
         for value in read_lines(path) if path.exists() else ():
             yield read_problem(value, problem_id="")
     except (OSError, ValueError, ProblemError, zstandard.ZstdError) as error:
         raise BrokenSourceError(f"{path} cannot be read: {error!s:.200}") from error
+
+
+def _exported(directory: Path) -> _Exported | None:
+    """What a records export says of itself; None for a race's directory."""
+    if not (directory / MANIFEST).is_file():
+        return None
+    try:
+        manifest = json.loads((directory / MANIFEST).read_bytes())
+        day, hashed = str(manifest["day"]), str(manifest["log"]["head"])
+        heads = [json.loads(line) for line in (directory / HEADS).read_bytes().splitlines()]
+        commitments = (directory / COMMITMENTS).read_bytes().splitlines()
+        named = [json.loads(line) for line in commitments]
+        of_day = [f"{c['address']}@{c['block']}:{c['data']}" for c in named if c["day"] == day]
+        return _Exported(
+            public=bool(manifest["public"]),
+            head={"hash": hashed, "signed": heads[-1]},
+            commit=of_day[0] if of_day else None,
+        )
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise BrokenSourceError(
+            f"{directory / MANIFEST} cannot be read: {error!r:.200}",
+            remedy=f"arena records verify {directory}",
+        ) from error

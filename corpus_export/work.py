@@ -22,6 +22,7 @@ from arena.runs.signing import verify_signature
 from corpus_export.features import features
 from corpus_export.gates import coefficient_gate, refused
 from corpus_export.normalise import messages_of, normalise
+from corpus_export.release import Release
 from corpus_export.rows import SPLITS, Place, Verdict, row_of
 from corpus_export.sources import RawRecord
 from corpus_export.tokens import TokenCounter, open_tokens
@@ -42,8 +43,7 @@ class Setup:
     tokenizer: Path | None
     places: Mapping[str, Place]
     """By problem id: every problem at hand that the partition knows."""
-    open_sources: frozenset[str]
-    """The agents, by their source's hash, whose embargo is over."""
+    release: Release
     day: date | None
     min_coefficient: float
     max_tokens: int
@@ -202,9 +202,8 @@ class _Examination:
 
     @property
     def _released(self) -> bool:
-        assert self._place is not None
         source = cast("dict[str, str]", self._record["agent"])["source_hash"]
-        return self._place.retired and source in self._setup.open_sources
+        return self._setup.release(str(self._found.problem_id), source)
 
     def _worth(self) -> Reject | None:
         unjudged = cast("JsonObject | None", self._record.get("unjudged"))

@@ -18,13 +18,14 @@ import pytest
 from pydantic import SecretStr
 
 from arena.db.engine import Database
+from arena.records.export import export_day
 from arena.records.log import TransparencyLog
 from arena.records.store import RecordStore
 from arena.runs.frames import read_spool
 from arena.runs.signing import KeypairSigner
 from arena.settings import ArenaSettings
 from corpus_export.checking import verify
-from corpus_export.opening import Inputs, open_day
+from corpus_export.opening import Inputs, open_day, open_files
 from corpus_export.pipeline import ExportResult, export
 from corpus_export.settings import ExportOptions
 from tests.unit.arena import builders
@@ -90,6 +91,24 @@ async def test_the_head_of_a_closed_day_is_named_and_a_commitment_traced(
     (commit,) = {row["chain_commit"] for row in rows(tmp_path / "after")}
     assert str(commit).startswith(f"{closed.head.head.log}@7:")
     assert list(verify(tmp_path / "after")) == []
+    # The same from a records export, for the operator and for everybody.
+    for public in (False, True):
+        shared = tmp_path / f"records-{public}"
+        await export_day(
+            database.engine, DAY, shared, public=public, released=lambda problem, _: problem != "p1"
+        )
+        out = tmp_path / f"corpus-{public}"
+        inputs = Inputs(catalogs=(day.catalog,), records=(shared,))
+        job = open_files(inputs, ExportOptions(out=out, day=DAY, public=public, workers=1))
+        shared_made = export(job, Quiet(), lambda text: None)
+        assert shared_made.manifest["log_head"] == made.manifest["log_head"]
+        assert {row["chain_commit"] for row in rows(out)} == {commit}
+        assert {row["released"] for row in rows(out)} == {public}
+        assert ("p1" in {row["problem_id"] for row in rows(out)}) is not public
+        assert list(verify(out)) == []
+    one, other = file_bytes(tmp_path / "after"), file_bytes(tmp_path / "corpus-False")
+    one.pop("manifest.json"), other.pop("manifest.json")
+    assert [name for name in other if one.get(name) != other[name]] == []
 
 
 @pytest.mark.database

@@ -84,7 +84,7 @@ def test_the_database_needs_a_day(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert "--day" in capsys.readouterr().err
 
 
-def test_a_directory_that_is_no_race_is_said(
+def test_a_directory_without_records_is_said(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     day = Day(tmp_path / "day")

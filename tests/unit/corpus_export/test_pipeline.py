@@ -328,16 +328,16 @@ def test_suites_are_never_touched(tmp_path: Path) -> None:
 
 
 def test_a_public_export_holds_only_what_is_released(day: Day, tmp_path: Path) -> None:
-    day.add(day.run(0), day.run(1), day.run(2, label="beta"))
+    embargoed = day.run(2, label="beta")
+    embargoed = dataclasses.replace(
+        embargoed, agent=dataclasses.replace(embargoed.agent, source_hash="ee" * 32)
+    )
+    day.add(day.run(0), day.run(1), day.run(2), embargoed)
     job = day.job(tmp_path / "out", public=True)
     source = day.run(0).agent.source_hash
-    places = {
-        name: dataclasses.replace(place, retired=name in ("p1", "p3"))
-        for name, place in job.setup.places.items()
-    }
-    setup = dataclasses.replace(job.setup, places=places, open_sources=frozenset({source}))
     release = Release(frozenset({"p1", "p3"}), frozenset({source}))
-    made = export(dataclasses.replace(job, setup=setup, release=release), Quiet(), silent)
+    setup = dataclasses.replace(job.setup, release=release)
+    made = export(dataclasses.replace(job, setup=setup), Quiet(), silent)
     assert sorted(str(row["problem_id"]) for row in rows(tmp_path / "out")) == ["p1", "p3"]
     assert all(row["released"] and row["notice"] == "" for row in rows(tmp_path / "out"))
     assert set(reasons(tmp_path / "out").values()) == {"release.not_released"}

@@ -2,8 +2,8 @@
 
 Triggers refuse to change or delete a row, but who owns a table can switch its triggers off.
 So the application works as a role that owns nothing and has INSERT and SELECT alone; only
-migrations run as the owner. What the role may do is set after every migration, for every
-table that `schema.APPEND_ONLY` names.
+migrations run as the owner. In the few tables that `schema.MUTABLE` names it may also update
+the columns named there. What the role may do is set after every migration, for every table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from enum import StrEnum
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 
-from arena.db.schema import APPEND_ONLY
+from arena.db.schema import APPEND_ONLY, MUTABLE
 from arena.exceptions import DatabaseError, Fault
 
 WRITER = "arena_writer"
@@ -21,6 +21,7 @@ WRITER = "arena_writer"
 LOGIN = "arena_app"
 """The member that the application logs in as where we run the server."""
 _VIEWS = ("race_scores", "alembic_version")
+_TABLES = (*APPEND_ONLY, *MUTABLE)
 
 
 class Guard(StrEnum):
@@ -78,11 +79,11 @@ def _owns(connection: Connection) -> bool:
         "SELECT bool_or(pg_has_role(current_user, relowner, 'MEMBER')) FROM pg_class"
         " WHERE oid = ANY(SELECT to_regclass(name) FROM unnest(CAST(:names AS text[])) AS name)"
     )
-    return bool(connection.scalar(query, {"names": [table.name for table in APPEND_ONLY]}))
+    return bool(connection.scalar(query, {"names": [table.name for table in _TABLES]}))
 
 
 def _check_login(connection: Connection) -> Guard:
-    for table in APPEND_ONLY:
+    for table in _TABLES:
         query = text("SELECT has_table_privilege(:table, 'INSERT') AND"
                      " has_table_privilege(:table, 'SELECT')")  # fmt: skip
         if not connection.scalar(query, {"table": table.name}):
@@ -95,9 +96,14 @@ def _check_login(connection: Connection) -> Guard:
 
 
 def _grant(connection: Connection) -> None:
-    """INSERT and SELECT on the tables, SELECT on what is read besides, and nothing else."""
-    for table in APPEND_ONLY:
-        _set_rights(connection, table.name, {"INSERT", "SELECT"})
+    """INSERT and SELECT on the tables, SELECT on what is read besides, what `MUTABLE` names,
+    and nothing else."""
+    for table in _TABLES:
+        changes = MUTABLE.get(table)
+        delete = {"DELETE"} if changes is not None and changes.delete else set()
+        _set_rights(connection, table.name, {"INSERT", "SELECT", *delete})
+        columns = set() if changes is None else set(changes.columns)
+        _set_column_rights(connection, table.name, columns)
     for name in _VIEWS:
         _set_rights(connection, name, {"SELECT"})
 
@@ -113,6 +119,20 @@ def _set_rights(connection: Connection, name: str, rights: set[str]) -> None:
         connection.execute(text(f"REVOKE {', '.join(sorted(excess))} ON {name} FROM {WRITER}"))
     if missing := rights - have:
         connection.execute(text(f"GRANT {', '.join(sorted(missing))} ON {name} TO {WRITER}"))
+
+
+def _set_column_rights(connection: Connection, name: str, updated: set[str]) -> None:
+    """UPDATE on these columns, and no right on a column besides."""
+    query = text(
+        "SELECT attname, privilege_type FROM pg_attribute, aclexplode(attacl)"
+        " WHERE attrelid = to_regclass(:name) AND grantee = CAST(:role AS regrole)"
+    )
+    have = {(row[0], row[1]) for row in connection.execute(query, {"name": name, "role": WRITER})}
+    rights = {(column, "UPDATE") for column in updated}
+    for column, right in sorted(have - rights):
+        connection.execute(text(f'REVOKE {right} ("{column}") ON {name} FROM {WRITER}'))
+    for column, right in sorted(rights - have):
+        connection.execute(text(f'GRANT {right} ("{column}") ON {name} TO {WRITER}'))
 
 
 def _exists(connection: Connection, role: str) -> bool:

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import create_async_engine
 from arena.db.embedded import EmbeddedPostgres
 from arena.db.engine import Database, open_database
 from arena.db.guard import WRITER, Guard
-from arena.db.schema import APPEND_ONLY
+from arena.db.schema import APPEND_ONLY, MUTABLE
 from arena.exceptions import DatabaseError, Fault
 from arena.settings import ArenaSettings
 
@@ -124,6 +124,15 @@ async def _check(database: Database) -> None:
         column = table.columns[0].name
         changes = [change.format(table=table.name, column=column) for change in CHANGES]
         await _refused(database, *changes)
+    for table, allowed in MUTABLE.items():
+        fixed = set(table.columns.keys()) - set(allowed.columns)
+        updates = [f'UPDATE {table.name} SET "{column}" = DEFAULT' for column in sorted(fixed)]
+        changes = [
+            c.format(table=table.name, column="")
+            for c in CHANGES
+            if "DROP TRIGGER" not in c and "DISABLE TRIGGER app" not in c
+        ]
+        await _refused(database, *updates, *changes[1 + allowed.delete :])
     await _refused(database, *ELSE)
 
 
@@ -203,8 +212,12 @@ async def test_rights_that_someone_added_are_taken_back(server: Server, director
     async with _ready(server.address(name, "postgres"), directory) as database:
         async with database.owner.begin() as connection:
             await connection.execute(text(f"GRANT UPDATE, TRUNCATE ON seals TO {WRITER}"))
+            await connection.execute(text(f"GRANT UPDATE (size) ON records TO {WRITER}"))
+            await connection.execute(text(f"GRANT UPDATE ON evaluations TO {WRITER}"))
         await database.ready()
         await _refused(database, "UPDATE seals SET kind = kind", "TRUNCATE seals")
+        await _refused(database, "UPDATE records SET size = size")
+        await _refused(database, "UPDATE evaluations SET needed = needed")
 
 
 async def test_the_role_reads_and_adds_to_every_table(database: Database) -> None:
@@ -212,8 +225,23 @@ async def test_the_role_reads_and_adds_to_every_table(database: Database) -> Non
         "SELECT array_agg(privilege_type ORDER BY privilege_type) FROM"
         " information_schema.role_table_grants WHERE grantee = :role AND table_name = :table"
     )
-    for table in APPEND_ONLY:
+    for table in (*APPEND_ONLY, *MUTABLE):
+        deletes = table in MUTABLE and MUTABLE[table].delete
         async with database.engine.connect() as connection:
             await connection.execute(table.select())
             granted = await connection.scalar(query, {"role": WRITER, "table": table.name})
-        assert granted == ["INSERT", "SELECT"], table.name
+        assert granted == ["DELETE"] * deletes + ["INSERT", "SELECT"], table.name
+
+
+async def test_the_role_updates_the_columns_that_may_change_and_no_others(
+    database: Database,
+) -> None:
+    query = text(
+        "SELECT column_name FROM information_schema.column_privileges"
+        " WHERE grantee = :role AND table_name = :table AND privilege_type = 'UPDATE'"
+    )
+    async with database.engine.connect() as connection:
+        for table in (*APPEND_ONLY, *MUTABLE):
+            columns = MUTABLE[table].columns if table in MUTABLE else ()
+            granted = await connection.scalars(query, {"role": WRITER, "table": table.name})
+            assert sorted(granted) == sorted(columns), table.name

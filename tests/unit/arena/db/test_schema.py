@@ -13,7 +13,7 @@ from sqlalchemy.exc import DBAPIError
 
 from arena.db.engine import Database
 from arena.db.migrate import migrate
-from arena.db.schema import APPEND_ONLY, metadata
+from arena.db.schema import APPEND_ONLY, MUTABLE, metadata
 from arena.exceptions import DatabaseError
 
 pytestmark = pytest.mark.database
@@ -28,8 +28,12 @@ async def test_migrations_create_exactly_the_declared_tables(database: Database)
         assert await connection.run_sync(difference) == []
 
 
-def test_every_table_is_append_only() -> None:
-    assert set(APPEND_ONLY) == set(metadata.sorted_tables)
+def test_every_table_is_append_only_or_says_what_may_change() -> None:
+    assert {*APPEND_ONLY, *MUTABLE} == set(metadata.sorted_tables)
+    assert not set(APPEND_ONLY) & set(MUTABLE)
+    for table, changes in MUTABLE.items():
+        assert set(changes.columns) <= set(table.columns.keys())
+        assert not set(changes.columns) & set(table.primary_key.columns.keys())
 
 
 @pytest.mark.parametrize("role", ["origin", "replica"])

@@ -29,7 +29,7 @@ from corpus_export.tokens import TokenCounter, open_tokens
 from corpus_export.types import Features, Reason, Reject, Trajectory
 from corpus_export.workfile import Found
 from sandbox.catalog import Catalog, open_catalog
-from scoring.types import JsonObject
+from scoring.types import Json, JsonObject
 
 DETAIL_CHARS = 300
 _UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
@@ -126,24 +126,24 @@ class _Examination:
         self._verdict = raw.verdict or _own_verdict(record)
         self._seal: Seal | None = None
         self._seal_hash: str | None = None
-        problem = cast("dict[str, str]", record["problem"])
-        conditions = cast("dict[str, str]", record["conditions"])
-        axis = cast("dict[str, str] | None", record["axis"])
-        self._place = setup.places.get(problem["problem_id"])
+        problem = cast("JsonObject", record["problem"])
+        conditions = cast("JsonObject", record["conditions"])
+        axis = cast("JsonObject | None", record["axis"])
+        self._place = setup.places.get(_text(problem["problem_id"]))
         self._found = Found(
             digest,
-            run_id=cast("str", record["run_id"]),
-            problem_id=problem["problem_id"],
-            bucket=problem["bucket"],
+            run_id=_text(record["run_id"]),
+            problem_id=_text(problem["problem_id"]),
+            bucket=_text(problem["bucket"]),
             cluster=self._place.cluster if self._place else None,
             side=self._place.side.value if self._place else None,
-            axis=axis["axis"] if axis else None,
-            agent=cast("dict[str, str]", record["agent"])["name"],
+            axis=_text(axis["axis"]) if axis else None,
+            agent=_text(cast("JsonObject", record["agent"])["name"]),
             coefficient=self._verdict.coefficient if self._verdict else None,
             quality=self._verdict.quality if self._verdict else None,
             tool_calls=_tool_calls(record),
-            scoring_version=conditions["scoring_version"],
-            catalog_hash=conditions["catalog_hash"],
+            scoring_version=_text(conditions["scoring_version"]),
+            catalog_hash=_text(conditions["catalog_hash"]),
             later_verdict=raw.verdict.record_hash if raw.verdict else None,
         )
 
@@ -255,6 +255,12 @@ def _own_verdict(record: JsonObject) -> Verdict | None:
 def _tool_calls(record: JsonObject) -> int:
     events = cast("list[JsonObject]", cast("JsonObject", record["trace"])["events"])
     return sum(event["kind"] == "tool" for event in events)
+
+
+def _text(value: Json) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r:.80} is no text")
+    return value
 
 
 def _id_of(record: JsonObject) -> str | None:

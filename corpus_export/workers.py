@@ -19,14 +19,16 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TypeVar, cast
 
 import orjson
+import pyarrow as pa
 
 from corpus_export.exceptions import CorpusError, Fault
 from corpus_export.features import features
 from corpus_export.gates import too_long
 from corpus_export.row_checks import trajectory_of
+from corpus_export.rows import SCHEMA
 from corpus_export.scrub import Scrubber
 from corpus_export.sources import Page
-from corpus_export.types import Reject
+from corpus_export.types import Reason, Reject
 from corpus_export.work import Examiner, Packed, Setup
 from corpus_export.workfile import Found
 from scoring.types import Json, JsonObject
@@ -89,6 +91,12 @@ class Worker:
             # What stands in a secret's place may be longer.
             if (reject := too_long(found.tokens, self._max_tokens)) is not None:
                 return Finished(number, b"", removed, reject)
+        try:
+            pa.RecordBatch.from_pylist([row], SCHEMA)
+        except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+            # A validator's record may hold anything where a text or a number belongs.
+            reject = Reject(Reason.UNREADABLE, f"no row: {error!s:.200}")
+            return Finished(number, b"", removed, reject)
         return Finished(number, orjson.dumps(row), removed)
 
     def _clean(self, result: tuple[Found, bytes | None]) -> tuple[Found, bytes | None]:

@@ -274,10 +274,10 @@ def read_features(text: str) -> Features:
 
 @contextmanager
 def _said(path: Path) -> Iterator[None]:
-    """SQLite's complaints as ours. Nothing but the disk is to blame for one."""
+    """What SQLite says of the disk, as an error of ours."""
     try:
         yield
-    except sqlite3.Error as error:
+    except sqlite3.OperationalError as error:
         raise DiskError(
             f"{path}: {error}",
             remedy="make room on the disk and start the same command again: it goes on",

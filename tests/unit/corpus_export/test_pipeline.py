@@ -267,6 +267,19 @@ def test_bytes_that_are_no_record_are_counted(day: Day, tmp_path: Path) -> None:
     assert list(verify(tmp_path / "out")) == []
 
 
+def test_a_field_of_another_type_is_counted(day: Day, tmp_path: Path) -> None:
+    day.add(day.run(0))
+    good = day.run(1).encode().value
+    agent = cast("JsonObject", good["agent"])
+    day.put(_encoded({**good, "run_id": [1]}))
+    day.put(_encoded({**good, "run_id": "other", "agent": {**agent, "version": {"a": 1}}}))
+    made = day.export(tmp_path / "out")
+    funnel = cast("dict[str, Any]", made.manifest["funnel"])
+    assert funnel["stages"][0]["refused"] == {"record.unreadable": 2}
+    assert funnel["rows"] == 1
+    assert list(verify(tmp_path / "out")) == []
+
+
 def test_a_record_without_its_problem_is_counted(day: Day, tmp_path: Path) -> None:
     day.add(day.run(0), day.run(1))
     day.problems = [day.problems[0], *day.problems[2:]]

@@ -38,6 +38,8 @@ WORDING_ALIKE = 0.70
 TWO_CONTENTS = "cluster.two_contents"
 """Code of ClusterError. Stable."""
 _CONTENT = b"leak clusters: content"
+_LATELY = 256
+"""Problems whose face is kept: who asks about one mostly adds it next."""
 
 
 class Rule(StrEnum):
@@ -99,6 +101,7 @@ class Clusters:
         self._listings = _Index(Rule.LISTING, limits.listing)
         self._wordings = _Index(Rule.WORDING, limits.wording)
         self._links: list[Link] = []
+        self._faces: dict[str, tuple[Problem, _Face]] = {}
 
     @classmethod
     def of(cls, problems: Iterable[Problem], thresholds: Thresholds | None = None) -> Clusters:
@@ -140,7 +143,7 @@ class Clusters:
 
     def links_of(self, problem: Problem) -> tuple[Link, ...]:
         """Whom this problem would be joined with, one link a cluster; nothing is changed."""
-        return tuple(self._meet(problem, _Face.of(problem)).values())
+        return tuple(self._meet(problem, self._face(problem)).values())
 
     def add(self, problem: Problem) -> Joined:
         """Take a problem in. Adding it again changes nothing.
@@ -157,7 +160,7 @@ class Clusters:
                     code=TWO_CONTENTS,
                 )
             return Joined(_name(self._ids[self._root(known)]))
-        face = _Face.of(problem)
+        face = self._face(problem)
         met = self._meet(problem, face)
         number = self._append(problem.problem_id, content)
         self._remember(number, face)
@@ -173,6 +176,17 @@ class Clusters:
             merged=tuple(_name(self._ids[root]) for root in roots[1:]),
             links=tuple(met[root] for root in roots),
         )
+
+    def _face(self, problem: Problem) -> _Face:
+        """What is compared of a problem, from lately if it is the same."""
+        known = self._faces.get(problem.problem_id)
+        if known is not None and known[0] == problem:
+            return known[1]
+        if len(self._faces) >= _LATELY:
+            self._faces.clear()
+        face = _Face.of(problem)
+        self._faces[problem.problem_id] = problem, face
+        return face
 
     def _append(self, problem_id: str, content: str) -> int:
         number = len(self._ids)

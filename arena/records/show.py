@@ -37,8 +37,8 @@ def record_lines(
     """
     value = cast("dict[str, Any]", record.value)
     if record.kind is Kind.VERDICT:
-        yield f"[bold]a later verdict on run {plain(str(value['run_id']))}[/]"
-        yield f"  on the record {plain(str(value['record_hash']), 64)}"
+        yield f"[bold]a later verdict on run {_shown(str(value['run_id']), 80)}[/]"
+        yield f"  on the record {_shown(str(value['record_hash']), 64)}"
         yield from _seal_lines(record, sealed, in_log)
         return
     trace = Trace.from_json(value["trace"])
@@ -54,17 +54,17 @@ def record_lines(
 
 def _head_lines(value: dict[str, Any]) -> Iterator[str]:
     agent, problem, timing = value["agent"], value["problem"], value["timing"]
-    yield f"[bold]run {plain(value['run_id'], 80)}[/]"
+    yield f"[bold]run {_shown(value['run_id'], 80)}[/]"
     yield (
-        f"  {plain(agent['label'], 80)} on problem {plain(problem['problem_id'], 80)}"
-        f" ({plain(problem['bucket'], 20)}{_in_pool(problem)}), attempt {value['attempt']}"
+        f"  {_shown(agent['label'], 80)} on problem {_shown(problem['problem_id'], 80)}"
+        f" ({_shown(problem['bucket'], 20)}{_in_pool(problem)}), attempt {value['attempt']}"
     )
-    yield f"  {plain(timing['started_at'], 40)}, {float(timing['wall_s']):.1f} s"
+    yield f"  {_shown(timing['started_at'], 40)}, {float(timing['wall_s']):.1f} s"
     conditions = value["conditions"]
-    standins = ", ".join(plain(str(name), 80) for name in conditions["standins"])
+    standins = ", ".join(_shown(str(name), 80) for name in conditions["standins"])
     yield (
-        f"  model {plain(str(conditions['model']), 80)}, scoring"
-        f" {plain(conditions['scoring_version'], 80)}"
+        f"  model {_shown(str(conditions['model']), 80)}, scoring"
+        f" {_shown(conditions['scoring_version'], 80)}"
         + (f"; stand-ins took part: {standins}" if standins else "")
     )
 
@@ -88,16 +88,16 @@ def _trace_lines(trace: Trace, evidence: Sequence[Span]) -> Iterator[str]:
             case LlmEvent():
                 yield from _completion_lines(trace, event, spans, shown)
             case ToolEvent():
-                yield f"[bold]{event.seq} tool {plain(event.name, 60)}[/] {_status(event)}"
+                yield f"[bold]{event.seq} tool {_shown(event.name, 60)}[/] {_status(event)}"
                 yield from _field(trace, event, "arguments", spans)
                 yield from _field(trace, event, "result", spans)
             case HttpEvent():
                 yield (
-                    f"[bold]{event.seq} {plain(event.method, 10)} {plain(event.path, 200)}[/]"
+                    f"[bold]{event.seq} {_shown(event.method, 10)} {_shown(event.path, 200)}[/]"
                     f" {_status(event)}"
                 )
     for limit in trace.limits_hit:
-        yield f"[yellow]a limit turned requests away: {plain(limit, 80)}[/]"
+        yield f"[yellow]a limit turned requests away: {_shown(limit, 80)}[/]"
     if trace.unrecorded:
         yield f"[yellow]{trace.unrecorded} requests beyond the limit were not kept[/]"
 
@@ -108,7 +108,9 @@ def _completion_lines(
     usage = event.usage
     tokens = f", {usage.prompt_tokens} + {usage.completion_tokens} tokens" if usage else ""
     standin = " (stand-in)" if event.standin else ""
-    yield (f"[bold]{event.seq} model {plain(event.model, 60)}{standin}[/] {_status(event)}{tokens}")
+    yield (
+        f"[bold]{event.seq} model {_shown(event.model, 60)}{standin}[/] {_status(event)}{tokens}"
+    )
     new = [i for i in event.prompt if i not in shown and 0 <= i < len(trace.messages)]
     shown.update(new)
     if len(new) > MAX_MESSAGES:
@@ -116,7 +118,7 @@ def _completion_lines(
     for index in new[-MAX_MESSAGES:]:
         message = trace.messages[index]
         text = message_text(message.get("content"))
-        yield f"  [dim]{plain(str(message.get('role')), 20)}:[/] {_harmless(text, MAX_TEXT // 3)}"
+        yield f"  [dim]{_shown(str(message.get('role')), 20)}:[/] {_shown(text, MAX_TEXT // 3)}"
     for thinking in thinking_of(trace, event):
         yield f"  [dim]{thinking.field}:[/] {_marked(thinking.text, spans, thinking.field)}"
     for index, choice in enumerate(event.choices):
@@ -124,7 +126,7 @@ def _completion_lines(
             yield from _field(trace, event, f"content:{index}", spans)
         message = cast("JsonObject", choice.get("message") or {})
         for call in cast("list[Any]", message.get("tool_calls") or []):
-            yield f"  [dim]calls:[/] {_harmless(compact(call), MAX_TEXT // 3)}"
+            yield f"  [dim]calls:[/] {_shown(compact(call), MAX_TEXT // 3)}"
 
 
 def _field(trace: Trace, event: Event, field: str, spans: Sequence[Span]) -> Iterator[str]:
@@ -136,7 +138,7 @@ def _field(trace: Trace, event: Event, field: str, spans: Sequence[Span]) -> Ite
 def _status(event: Event) -> str:
     ok = event.status == 200 and event.error is None
     colour = "green" if ok else "red"
-    error = f" {plain(event.error.code, 80)}" if event.error else ""
+    error = f" {_shown(event.error.code, 80)}" if event.error else ""
     return f"[{colour}]{event.status}{error}[/], {event.elapsed_ms:.0f} ms"
 
 
@@ -144,14 +146,14 @@ def _marked(text: str, spans: Sequence[Span], field: str) -> str:
     """A text with its cited spans marked; what is cut around them is said by dots."""
     own = sorted((s.start, s.end) for s in spans if s.field == field and s.start < s.end)
     if not own:
-        return _harmless(text, MAX_TEXT)
+        return _shown(text, MAX_TEXT)
     pieces: list[str] = []
     at = 0
     for start, end in own:
         if start < at or end > len(text):
             continue  # spans that overlap, or that do not stand here: the list below has them
         pieces += [_between(text, at, start), f"[bold reverse]{OPEN}"]
-        pieces += [_harmless(text[start:end], MAX_TEXT), f"{CLOSE}[/]"]
+        pieces += [_shown(text[start:end], MAX_TEXT), f"{CLOSE}[/]"]
         at = end
     return "".join([*pieces, _between(text, at, len(text))])
 
@@ -159,12 +161,12 @@ def _marked(text: str, spans: Sequence[Span], field: str) -> str:
 def _between(text: str, start: int, end: int) -> str:
     """What stands between two spans: its ends, when it is long."""
     if end - start <= MAX_TEXT // 2:
-        return _harmless(text[start:end], MAX_TEXT)
+        return _shown(text[start:end], MAX_TEXT)
     head = text[start : start + _AROUND] if start else ""
-    return f"{_harmless(head, _AROUND)}…{_harmless(text[end - _AROUND : end], _AROUND)}"
+    return f"{_shown(head, _AROUND)}…{_shown(text[end - _AROUND : end], _AROUND)}"
 
 
-def _harmless(text: str, limit: int) -> str:
+def _shown(text: str, limit: int) -> str:
     """Foreign text on one line, without our marks, markup or control characters."""
     cut = neutral(text[: 2 * limit])
     return plain(cut.translate({ord(OPEN): "[", ord(CLOSE): "]", 10: " ", 9: " "}), limit)
@@ -174,8 +176,8 @@ def _outcome_lines(value: dict[str, Any]) -> Iterator[str]:
     failure = ErrorInfo.from_json(value["failure"]) if value["failure"] else None
     if failure is not None:
         yield (
-            f"[bold red]failed[/]: {plain(failure.code, 80)}, the {failure.fault.value}'s fault:"
-            f" {_harmless(failure.message, 300)}"
+            f"[bold red]failed[/]: {_shown(failure.code, 80)}, the {failure.fault.value}'s fault:"
+            f" {_shown(failure.message, 300)}"
         )
     outcome = value["outcome"]
     if outcome is None:
@@ -184,19 +186,19 @@ def _outcome_lines(value: dict[str, Any]) -> Iterator[str]:
     if outcome["success"]:
         yield "[bold green]success[/] (strict)"
     else:
-        yield f"[bold red]no success[/]: {plain(str(outcome['reason']), 80)}"
+        yield f"[bold red]no success[/]: {_shown(str(outcome['reason']), 80)}"
     axes = ", ".join(
-        f"{plain(name, 30)} {share:.2f}"
+        f"{_shown(name, 30)} {share:.2f}"
         for name, share in outcome["axes"].items()
         if share is not None
     )
     yield f"  constraints met: {axes or 'none stated'}"
-    ids = ", ".join(plain(str(i), 40) for i in outcome["recommended_ids"][:10])
+    ids = ", ".join(_shown(str(i), 40) for i in outcome["recommended_ids"][:10])
     yield f"  recommended: {ids or 'nothing'}; by upstream's rule {_yes(outcome)}"
     axis = value["axis"]
     if axis is not None:
-        why = ", ".join(plain(str(reason), 60) for reason in axis["reasons"])
-        yield f"  axis {plain(axis['axis'], 5)}{f': {why}' if why else ''}"
+        why = ", ".join(_shown(str(reason), 60) for reason in axis["reasons"])
+        yield f"  axis {_shown(axis['axis'], 5)}{f': {why}' if why else ''}"
 
 
 def _judgement_lines(
@@ -221,7 +223,7 @@ def _verdict(value: dict[str, Any]) -> Verdict | None:
 
 
 def _in_pool(problem: dict[str, Any]) -> str:
-    return f", {plain(problem['pool'], 40)}" if problem.get("pool") else ""
+    return f", {_shown(problem['pool'], 40)}" if problem.get("pool") else ""
 
 
 def _yes(outcome: dict[str, Any]) -> str:

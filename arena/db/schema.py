@@ -379,6 +379,53 @@ work_history = Table(
 """Every state that an evaluation (`run_id` is NULL) or a turn came to: whose turn, when, who
 did it (`actor`; NULL is the arena), and for ends other than success why and by whose fault."""
 
+request_nonces = Table(
+    "request_nonces",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
+)
+"""Nonces of signed requests (`arena/api/nonces.py`): the SHA-256 of hotkey and nonce, until
+the signature is too old by itself."""
+
+auth_challenges = Table(
+    "auth_challenges",
+    metadata,
+    Column("challenge_hash", LargeBinary, primary_key=True),
+    Column("hotkey", Text, nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
+)
+"""Challenges that were not signed yet, by their SHA-256."""
+
+auth_sessions = Table(
+    "auth_sessions",
+    metadata,
+    Column("token_hash", LargeBinary, primary_key=True),
+    Column("hotkey", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("expires_at", DateTime(timezone=True), nullable=False, index=True),
+)
+"""Sessions by the SHA-256 of their tokens, which stand nowhere."""
+
+process_ticks = Table(
+    "process_ticks",
+    metadata,
+    Column("process", Text, primary_key=True),
+    Column("at", DateTime(timezone=True), nullable=False),
+)
+"""When each process beside the API was last heard of, for `/health/deep`."""
+
+epoch_standings = Table(
+    "epoch_standings",
+    metadata,
+    Column("epoch", BigInteger, primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False),
+    _stored_at(),
+)
+"""The standings that weights of an epoch of the chain are set by: canonical JSON, frozen when
+the first validator asks."""
+
 APPEND_ONLY = (
     races,
     agent_sources,
@@ -395,6 +442,7 @@ APPEND_ONLY = (
     head_commitments,
     counted_records,
     work_history,
+    epoch_standings,
 )
 
 
@@ -426,6 +474,10 @@ MUTABLE: Mapping[Table, Changes] = {
         )
     ),
     run_problems: Changes(("state", "updated_at")),
+    request_nonces: Changes((), delete=True),
+    auth_challenges: Changes((), delete=True),
+    auth_sessions: Changes((), delete=True),
+    process_ticks: Changes(("at",)),
 }
 """The tables that are no journals. `arena/db/guard.py` gives the application exactly these
 rights; a table is in `APPEND_ONLY` or here."""

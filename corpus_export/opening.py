@@ -13,7 +13,6 @@ from arena.problems.partition import Partition, read_partition, write_partition
 from arena.problems.placement import decide
 from arena.problems.suite import load_suites
 from arena.settings import ArenaSettings
-from corpus_export.database import current_partition, current_release, open_source
 from corpus_export.exceptions import CorpusError
 from corpus_export.pipeline import ExportJob
 from corpus_export.release import NOTHING, Release
@@ -23,6 +22,7 @@ from corpus_export.sources import FileSource, RecordSource
 from corpus_export.tokens import open_tokens
 from corpus_export.work import Setup
 from sandbox.catalog import open_catalog
+from sandbox.catalog.manifest import read_manifest
 from scoring.types import Problem
 
 
@@ -91,6 +91,9 @@ def open_day(
     The problems that they name are brought into the journal's partition first. Raises what
     the database, the journals and `open_files` raise.
     """
+    # Here: an export of files needs no database.
+    from corpus_export.database import current_partition, current_release, open_source
+
     if options.day is None:
         raise CorpusError("which day?", remedy="give --day, or records with --race")
     with open_source(settings, options.day) as source:
@@ -140,8 +143,18 @@ def job_of(
         partition=partition,
         setup=setup,
         tokenizer={"name": tokens.name, "exact": tokens.exact},
-        catalogs=tuple(open_catalog(path).content_hash for path in inputs.catalogs),
+        catalogs=tuple(content_hash_of(path) for path in inputs.catalogs),
     )
+
+
+def content_hash_of(catalog: Path) -> str:
+    """The content hash of a catalogue; a file is built into an index if it has to be.
+
+    An index says it itself: this process searches nothing and needs no engine.
+    """
+    if catalog.is_dir():
+        return read_manifest(catalog).content_hash
+    return open_catalog(catalog).content_hash
 
 
 def places_of(problems: Iterable[Problem], partition: Partition) -> dict[str, Place]:

@@ -27,7 +27,7 @@ from corpus_export.exceptions import CorpusError, DiskError
 from corpus_export.rows import SCHEMA
 from scoring.types import JsonObject
 
-ROW_GROUP = 256
+ROW_GROUP = 128
 """Rows of a Parquet row group, and so of memory."""
 _LEVEL = 9
 

@@ -75,7 +75,7 @@ class Plan:
     seed: int = 1
     miners: int = 300
     each: int = 5
-    products: int = 900
+    products: int = 700
     validators: int = 5
     richness_share: float = 0.0
 

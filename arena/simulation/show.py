@@ -37,42 +37,21 @@ def findings(outcome: Outcome) -> list[str]:
 
 def _months(months: list[Month]) -> Table:
     table = Table("month", box=None, pad_edge=False)
-    for name in (
-        "races",
-        "void",
-        "submitted",
-        "copies",
-        "qualified",
-        "racers",
-        "won",
-        "champion",
-        "mem. open",
-        "held-out",
-        "stock",
-        "leaks",
-    ):
-        table.add_column(name, justify="right")
+    table.caption = "stock: problems that a race may draw; the rest are ASRs"
+    names = ("races", "entered", "racers", "titles", "stock", "leaks")
+    for name in (*names, "champion", "mem. open", "mem. held"):
+        table.add_column(name, justify="right", no_wrap=True)
     for month in months:
-        table.add_row(
-            month.name,
-            *map(
-                str,
-                (
-                    month.races,
-                    month.voids,
-                    month.submissions,
-                    month.refused_copies,
-                    month.qualified,
-                    month.racers,
-                    month.promotions,
-                    _share(month.champion.asr),
-                    _share(month.memoriser_open.asr),
-                    _share(month.memoriser_held_out.asr),
-                    month.drawable,
-                    month.leaks,
-                ),
-            ),
+        counts = (
+            month.races,
+            month.submissions,
+            month.racers,
+            month.promotions,
+            month.drawable,
+            month.leaks,
         )
+        rates = (month.champion, month.memoriser_open, month.memoriser_held_out)
+        table.add_row(month.name, *map(str, counts), *(_share(rate.asr) for rate in rates))
     return table
 
 

@@ -23,9 +23,9 @@ from arena.simulation.catalogue import Arrivals
 from scoring.types import Bucket
 
 MIXES: Mapping[Bucket, Mapping[str, float]] = {
-    Bucket.PRODUCT: {"easy": 0.7, "medium": 0.3},
-    Bucket.SHOP: {"medium": 0.5, "hard": 0.5},
-    Bucket.VOUCHER: {"medium": 0.5, "hard": 0.5},
+    Bucket.PRODUCT: {"easy": 0.66, "medium": 0.34},
+    Bucket.SHOP: {"medium": 0.38, "hard": 0.62},
+    Bucket.VOUCHER: {"medium": 0.35, "hard": 0.65},
 }
 """Difficulties as the catalogue gives them: asking for others takes many more draws."""
 MANNERS = ("Hello!", "Please help me.", "A question:", "For a friend of mine.")

@@ -74,6 +74,28 @@ class WeightsSet:
     reveal_round: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class HotkeyWallet:
+    """A wallet of a hotkey alone, as far as the SDK asks one that signs no coldkey's calls."""
+
+    hotkey: Any
+
+    @property
+    def hotkeypub(self) -> Any:
+        """The same key: who reads it takes its address."""
+        return self.hotkey
+
+    @property
+    def coldkey(self) -> Any:
+        """The SDK asks that there be one; nothing that is called here uses it."""
+        return self.hotkey
+
+    @property
+    def coldkeypub(self) -> Any:
+        """As `coldkey`."""
+        return self.hotkey
+
+
 class SubtensorChain:
     """A subnet of a chain, seen and signed for by one wallet's hotkey.
 

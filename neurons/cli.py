@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -30,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("corpus_export.cli:app", "Export, verify and describe corpora of trajectories."),
     "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),
     "doctor": ("neurons.doctor:app", "Say what this machine has and lacks."),
-    "demo": ("neurons.demo:app", "Race honest and dishonest agents on a generated world."),
+    "demo": ("neurons.demo.command:app", "Race honest and dishonest agents on a generated world."),
 }
 """Name → (module:Typer app, one line of help). The line stands here so that
 `arena --help` imports no room."""
@@ -93,9 +92,9 @@ def _open_chain(
     network: str, netuid: int, signer: KeypairSigner | None = None
 ) -> AbstractAsyncContextManager[Chain]:
     """A chain, for commands of rooms that know no SDK; with a signer it can be written to."""
-    from neurons.chain import open_chain
+    from neurons.chain import HotkeyWallet, open_chain
 
-    wallet = SimpleNamespace(hotkey=signer.pair) if signer is not None else None
+    wallet = HotkeyWallet(signer.pair) if signer is not None else None
     return open_chain(network, netuid, wallet)
 
 

@@ -19,7 +19,7 @@ from arena.races.directory import MANIFEST
 from arena.runs.record import EncodedRecord, Kind
 from arena.settings import ArenaSettings
 from judge.verdict import Verdict
-from neurons.demo import CONTENDERS
+from neurons.demo.contenders import AGENTS, DISHONEST
 from sandbox.catalog import open_catalog
 from sandbox.catalog.generate import write_world as generate
 from tests.integration.racing import (
@@ -113,7 +113,7 @@ async def test_who_narrates_by_code_loses_to_who_reasons_with_the_same_successes
     world, suite = tmp_path / "world.jsonl.gz", tmp_path / "suite.jsonl"
     generate(600, 15, world)
     write_suite(synthesise(open_catalog(world), split_evenly(3), seed=15), suite)
-    agents = [str(CONTENDERS[name][0]) for name in ("narrator", "react")]
+    agents = [str(DISHONEST / "narrator.py"), str(AGENTS / "react.py")]
     options = ["--suite", str(suite), "--catalog", str(world), "--sandbox", "bubblewrap"]
     race = RaceProcess(
         ["race", "run", *agents, *options, "--out", "out", "--json", "-"], tmp_path, env

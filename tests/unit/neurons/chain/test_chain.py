@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from arena.exceptions import ChainRefusedError
-from neurons.chain import NOT_REGISTERED, RATE_LIMITED, SubtensorChain, open_chain
+from neurons.chain import (
+    NOT_REGISTERED,
+    RATE_LIMITED,
+    HotkeyWallet,
+    SubtensorChain,
+    open_chain,
+)
 from neurons.exceptions import LocalChainError
 from neurons.local_chain.ledger import RAO, Ledger, Rules
 from tests.unit.neurons.chain.local import RULES, Clock, network, wallet
@@ -102,6 +108,15 @@ async def test_a_later_commitment_replaces_an_earlier_one(tmp_path: Path) -> Non
         found = await chain.committed(first.address)
     assert found is not None
     assert found.data == b"two"
+
+
+async def test_a_hotkey_alone_commits_and_sets_weights(tmp_path: Path) -> None:
+    async with network(tmp_path) as net:
+        await net.register("Owner", stake=500 * RAO)
+        chain = SubtensorChain(net.client, RULES.netuid, HotkeyWallet(wallet("Owner").hotkey))
+        assert (await chain.commit(b"root")).data == b"root"
+        await chain.set_weights({0: 65535})
+        assert net.ledger.weights() == {0: [(0, 65535)]}
 
 
 async def test_an_unregistered_key_cannot_commit(tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""`arena demo`: a day of the arena on a generated world, offline."""

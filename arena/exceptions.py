@@ -21,12 +21,14 @@ __all__ = [
     "JournalConflictError",
     "LogError",
     "LogHeadError",
-    "ProofError",
     "OtherInputsError",
     "PartitionError",
+    "ProofError",
     "RaceError",
+    "RecordConflictError",
     "RewordingError",
     "SealError",
+    "SealForkError",
     "SeasonError",
     "SettingsError",
     "SpoolError",
@@ -52,6 +54,19 @@ class DatabaseUnreachableError(DatabaseError):
 
     code = "database.unreachable"
     fault = Fault.PLATFORM
+
+
+class RecordConflictError(DatabaseError):
+    """A run that is stored with another record, or judged by another verdict."""
+
+    code = "record.conflict"
+
+
+class SealForkError(DatabaseError):
+    """A seal in the place of another one of its validator's chain, or of a record that is
+    sealed already."""
+
+    code = "seal.fork"
 
 
 class SpoolError(ArenaError):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypedDict
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,6 +18,11 @@ def race(count: int, *, first: int = 0) -> list[Finisher]:
 
 
 HOTKEYS = [f"hk{i}" for i in range(20)]
+
+
+class Shares(TypedDict):
+    top_share: float
+    burn_share: float
 
 
 @st.composite
@@ -33,7 +40,7 @@ def finishers(draw: st.DrawFn) -> list[Finisher]:
 def test_the_vector_is_always_a_valid_one_or_the_burn_is_too_small(
     raced: list[Finisher], hotkeys: list[str], top_share: float
 ) -> None:
-    shares = {"top_share": top_share, "burn_share": 1 - top_share}
+    shares = Shares(top_share=top_share, burn_share=1 - top_share)
     try:
         weights = weight_vector(raced, hotkeys, **shares)
     except ScoringError:
@@ -90,7 +97,7 @@ def test_equal_shares_with_a_tail_stay_in_u16() -> None:
 
 def test_the_input_order_does_not_matter() -> None:
     raced = race(9, first=1)
-    shares = {"top_share": 0.9, "burn_share": 0.1}
+    shares = Shares(top_share=0.9, burn_share=0.1)
     assert weight_vector(raced, HOTKEYS, **shares) == weight_vector(
         list(reversed(raced)), HOTKEYS, **shares
     )

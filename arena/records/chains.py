@@ -13,14 +13,14 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from arena.db.schema import seals
-from arena.exceptions import DatabaseError
+from arena.exceptions import SealForkError
 from arena.runs.seal import Sealed
 
 
 async def insert_seals(connection: AsyncConnection, found: Sequence[Sealed]) -> None:
     """Store seals whose records are stored; those that are there already stay.
 
-    Raises DatabaseError naming both seals when one forks its chain, and SealError for bytes
+    Raises SealForkError naming both seals when one forks its chain, and SealError for bytes
     that are no seal.
     """
     await connection.execute(
@@ -33,7 +33,7 @@ async def insert_seals(connection: AsyncConnection, found: Sequence[Sealed]) -> 
     there = set(stored)
     for sealed, digest in zip(found, hashes, strict=True):
         if digest not in there:
-            raise DatabaseError(await _conflict(connection, sealed))
+            raise SealForkError(await _conflict(connection, sealed))
 
 
 def _seal_row(sealed: Sealed) -> dict[str, object]:

@@ -101,6 +101,7 @@ def prove(
     out: Annotated[
         Path | None, typer.Option(help="File for the proof; default: standard output.")
     ] = None,
+    json: JsonFile = None,
 ) -> None:
     """Prove that a record is in the log: its seal, its place, the path to a signed head.
 
@@ -109,7 +110,8 @@ def prove(
     Example: arena records prove 4f1c… --out proof.json
     """
     proof = asyncio.run(_prove(name))
-    write_json(cast("Json", proof.to_json()), writable(out or Path("-")))
+    for target in {writable(out), json} - {None} or {Path("-")}:
+        write_json(cast("Json", proof.to_json()), target)
     head = proof.head.head
     console.print(
         f"leaf {proof.index} of {head.size} under the head of {head.day}, {proof.head.hash}",

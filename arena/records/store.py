@@ -15,7 +15,7 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from arena.db import schema
-from arena.exceptions import DatabaseError, SealError
+from arena.exceptions import DatabaseError, RecordConflictError, SealError
 from arena.records.chains import insert_seals
 from arena.runs.canonical import ijson
 from arena.runs.record import (
@@ -104,22 +104,16 @@ class RecordStore:
     async def put(self, records: Sequence[SealedRecord]) -> None:
         """Store records with their seals in one transaction; those that are there already stay.
 
-        A later verdict comes after its run's record. Raises DatabaseError when a run id is
-        there with another record, or has another verdict, and when a seal forks its
-        validator's chain; SealError for one that is none or is another record's.
+        A later verdict comes after its run's record. Raises RecordConflictError when a run id
+        is there with another record, or has another verdict, SealForkError when a seal forks
+        its validator's chain, and SealError for one that is none or is another record's.
         Signatures are not checked: a validator stores its own.
         """
         if not records:
             return
-        # In a thread: compressing megabytes would hold up the gateway on this loop.
-        rows = await asyncio.to_thread(_rows, records)
+        prepared = await prepare(records)
         async with self._engine.begin() as connection:
-            await connection.execute(insert(schema.records).on_conflict_do_nothing(), rows.records)
-            for table, some in ((schema.runs, rows.runs), (schema.verdicts, rows.verdicts)):
-                if some:
-                    await connection.execute(insert(table).on_conflict_do_nothing(), some)
-                    await _refuse_rewriting(connection, table, some)
-            await insert_seals(connection, [sealed_record.sealed for sealed_record in records])
+            await insert_prepared(connection, prepared)
 
     async def record(self, run_id: str) -> EncodedRecord | None:
         """The record of a run, byte for byte as it was made."""
@@ -154,6 +148,32 @@ class RecordStore:
         async with self._engine.connect() as connection:
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else Sealed(row.content, row.signature)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """Records as rows, ready to be stored."""
+
+    rows: _Rows
+    seals: tuple[Sealed, ...]
+
+
+async def prepare(records: Sequence[SealedRecord]) -> Prepared:
+    """Compress records and read their rows, before a transaction is begun. Raises as `put`."""
+    # In a thread: compressing megabytes would hold up the gateway on this loop.
+    rows = await asyncio.to_thread(_rows, records)
+    return Prepared(rows, tuple(record.sealed for record in records))
+
+
+async def insert_prepared(connection: AsyncConnection, prepared: Prepared) -> None:
+    """As `RecordStore.put`, in the caller's transaction."""
+    rows = prepared.rows
+    await connection.execute(insert(schema.records).on_conflict_do_nothing(), rows.records)
+    for table, some in ((schema.runs, rows.runs), (schema.verdicts, rows.verdicts)):
+        if some:
+            await connection.execute(insert(table).on_conflict_do_nothing(), some)
+            await _refuse_rewriting(connection, table, some)
+    await insert_seals(connection, prepared.seals)
 
 
 async def _insert_agents(connection: AsyncConnection, race: RaceEntry) -> None:
@@ -226,7 +246,7 @@ async def _refuse_rewriting(
     for row in rows:
         if stored.get(cast("str", row["run_id"])) != row["record_hash"]:
             what = "record" if table is schema.runs else "verdict"
-            raise DatabaseError(f"run {row['run_id']} is stored with another {what}")
+            raise RecordConflictError(f"run {row['run_id']} is stored with another {what}")
 
 
 _Row = dict[str, object]

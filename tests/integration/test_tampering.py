@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from arena.db.embedded import EmbeddedPostgres
 from arena.records.heads import SignedHead
-from arena.records.layout import ANCHORS, HEADS, RECORDS, SEALS
+from arena.records.layout import ANCHORS, HEADS, PROBLEMS, RECORDS, SEALS
+from arena.records.verification import verifier
 from arena.records.verification.findings import Check
 from arena.records.verification.verifier import Trust
+from arena.runs.canonical import canonical
 from arena.runs.frames import read_spool
 from arena.runs.ledger import Head, seal_after
 from arena.runs.record import EncodedRecord
@@ -98,6 +101,19 @@ def test_a_late_seal_is_told_with_how_late_and_fails_nothing(history: History) -
     assert "head of 2026-01-01" in finding.detail
     assert "14 h 30 min" in finding.detail
     assert report.failed == 0
+
+
+def test_several_processes_find_what_one_does(
+    history: History, forger: Forger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verifier, "ALONE_BATCHES", 0)
+    forger.resealed(4, _alter("final_score", to=0.5), ALICE)
+    forger.relogged()
+    forged = forger.written()
+    alone = checked(forged, world=history.world)
+    helped = checked(forged, world=history.world, jobs=2)
+    assert helped.to_json() == alone.to_json()
+    assert codes(helped) == {"score.final"}
 
 
 # Any byte -------------------------------------------------------------------------------
@@ -246,7 +262,12 @@ def test_a_run_under_a_second_seal_is_found(forger: Forger) -> None:
     forger.records.append((content, again.sealed.to_line()))
     forger.seals.append(again.sealed.to_line())
     forger.relogged()
-    assert codes(checked(forger.written())) == {"record.duplicate_run"}
+    assert codes(checked(forger.written())) == {
+        "record.duplicate_run",
+        "seal.record_sealed_twice",
+    }
+    del forger.records[7:]
+    assert codes(checked(forger.written())) == {"seal.record_sealed_twice"}
 
 
 def test_the_last_record_of_a_chain_that_was_dropped_is_missed_by_the_next_day(
@@ -577,6 +598,30 @@ def test_a_verdict_that_names_another_record_is_found(history: History, tmp_path
     forger.resealed(index, _alter("record_hash", to="ab" * 32), ALICE)
     forger.relogged()
     assert codes(checked(forger.written())) >= {"verdict.other_record"}
+
+
+def test_a_verdict_on_a_run_that_is_not_there_or_was_judged_is_found(
+    history: History, tmp_path: Path
+) -> None:
+    frames = [f.content.sealed for f in read_spool(history.race / RECORDS)]
+    race = shutil.copytree(history.race, tmp_path / "race")
+    at = next(i for i, one in enumerate(frames) if one.record.value["run_id"] == "run-20")
+    write_spool(race / RECORDS, [*frames[:at], *frames[at + 1 :]])
+    assert codes(checked(race, race=True)) == {"chain.gap", "verdict.unlinked"}
+    last, later = frames[-1].sealed, frames[at + 1].record
+    value = {**later.value, "judged_at": "2026-01-03T00:00:00+00:00"}
+    again = EncodedRecord(canonical(value))
+    second = seal_after(Head.of(last), again, ALICE, now=morning(DAYS[2], 20), block=None)
+    write_spool(race / RECORDS, [*frames, second])
+    assert codes(checked(race, race=True)) == {"verdict.second"}
+
+
+def test_a_problem_that_is_none_is_found(history: History, tmp_path: Path) -> None:
+    out = shutil.copytree(history.exports[0], tmp_path / "other")
+    (out / PROBLEMS).write_bytes(zstandard.compress(b'{"query":"no reward"}\n'))
+    manifest = json.loads((out / "manifest.json").read_text())
+    resealed_manifest(out, manifest, manifest["counts"]["records"])
+    assert codes(checked(out)) == {"file.unreadable"}
 
 
 def test_a_race_whose_spool_lost_a_record_has_a_gap(history: History, tmp_path: Path) -> None:

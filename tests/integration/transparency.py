@@ -377,14 +377,19 @@ def resealed_manifest(out: Path, manifest: dict[str, Any], records: int) -> Path
 
 
 def checked(
-    *paths: Path, world: World | None = None, race: bool = False, trust: Trust | None = None
+    *paths: Path,
+    world: World | None = None,
+    race: bool = False,
+    trust: Trust | None = None,
+    jobs: int = 1,
 ) -> Report:
-    """Verify directories, in this process."""
+    """Verify directories; in this process, unless there are more jobs."""
     sources: list[Source] = [RaceSource(p) if race else ExportSource(p) for p in paths]
     options = Options(
         trust=trust or Trust(),
         catalog=world.catalog if world else None,
         recompute=world is not None,
+        jobs=jobs,
     )
     return asyncio.run(verify(sources, options))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Collection
 from dataclasses import dataclass, fields
 from typing import Any, cast
@@ -22,6 +23,7 @@ from scoring.types import JsonObject
 
 _RUN_FIELDS = {f.name for f in fields(RunRecord)} | {"schema", "kind", "closed"}
 _VERDICT_FIELDS = {f.name for f in fields(VerdictRecord)} | {"schema", "kind"}
+_HASH = re.compile(r"[0-9a-f]{64}")
 _BROKEN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
@@ -145,7 +147,9 @@ def _read(place: str, digest: str, value: dict[str, Any], report: Report) -> Ope
             trace = _trace(value["trace"])
             verdict = value["verdict"]
         else:
-            VerdictSummary.of(value)
+            summary = VerdictSummary.of(value)
+            if not _HASH.fullmatch(summary.record_hash):
+                raise ValueError("record_hash is no SHA-256")
             verdict = value["verdict"]
         code, what = Code.RECORD_VERDICT, "its verdict is of no schema that is known here"
         if verdict is not None:

@@ -169,14 +169,14 @@ async def check_commitments(
     except ChainUnavailableError:
         report.uncheckable(Check.COMMITMENT, "the chain does not answer")
         return
-    if stands is None:
-        if stored:
-            detail = f"{log} has put nothing on chain"
-            report.found(Code.COMMITMENT_NOT_ON_CHAIN, Check.COMMITMENT, stored[-1][0], detail)
-        else:
-            report.uncheckable(Check.COMMITMENT, "no head was put on chain")
-        return
-    if _compare(f"chain, block {stands.block}", stands, heads, report):
+    if stored and (stands is None or stands.block < stored[-1][1].block):
+        said = stored[-1][1].block
+        when = f"stands since block {stands.block}" if stands else "is nothing"
+        detail = f"said to be on chain since block {said}; what {log} has put there {when}"
+        report.found(Code.COMMITMENT_NOT_ON_CHAIN, Check.COMMITMENT, stored[-1][0], detail)
+    elif stands is None:
+        report.uncheckable(Check.COMMITMENT, "no head was put on chain")
+    elif _compare(f"chain, block {stands.block}", stands, heads, report):
         report.passed(Check.COMMITMENT)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from arena.records.verification.findings import Check, Code, Report
-from arena.records.verification.work import SeenRecord, short
+from arena.records.verification.work import SeenRecord, short_hash
 from arena.runs.record import Kind
 
 _IS_VERDICT = 1
@@ -89,7 +89,7 @@ class Lookup:
     def run_of(self, verdict: LaterVerdict) -> tuple[int, int, bool] | None:
         """Source and ref of the record that a verdict names, and whether it was judged then."""
         index = self._index
-        for at in self._hashes.find(short(bytes.fromhex(verdict.record_hash))):
+        for at in self._hashes.find(short_hash(verdict.record_hash)):
             if not index._flags[at] & _IS_VERDICT:
                 return index._sources[at], index._refs[at], bool(index._flags[at] & _IS_JUDGED)
         return None
@@ -118,6 +118,11 @@ class _Column:
 def _view(column: Any, kind: Any) -> Any:
     """A packed column as numbers; an empty one has no buffer to look at."""
     return np.frombuffer(column, kind) if len(column) else np.empty(0, kind)
+
+
+def repeated(column: Any) -> Iterator[tuple[int, int]]:
+    """Places of a packed column of 64-bit numbers that hold what an earlier place holds."""
+    return _repeated(_view(column, np.uint64))
 
 
 def _repeated(values: Any) -> Iterator[tuple[int, int]]:

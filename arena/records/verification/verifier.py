@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+from array import array
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -31,7 +32,7 @@ from arena.records.verification.heads import (
     check_signature,
     in_order,
 )
-from arena.records.verification.index import LaterVerdict, Lookup, RecordIndex
+from arena.records.verification.index import LaterVerdict, Lookup, RecordIndex, repeated
 from arena.records.verification.materials import Materials, Workbench, check_materials
 from arena.records.verification.scores import check_ceiling, check_citations, check_score
 from arena.records.verification.sources import ExportSource, Source
@@ -247,6 +248,7 @@ class _Verification:
         self._chains.add(place, sealed.seal, bytes.fromhex(sealed.hash), anchor=True)
 
     async def _check_log(self, number: int, source: Source, heads: Sequence[PlacedHead]) -> None:
+        sealed = array("Q")
         checker = LeafChecker(heads, source.start(self._report), source.name, self._report)
         async for report, seen in self._crew.leaves(source.leaves(self._report)):
             self._report.add(report)
@@ -255,7 +257,12 @@ class _Verification:
                 checker.add(leaf.place, leaf.seal, leaf.leaf_hash)
                 if leaf.seal is not None:
                     self._chains.add(leaf.place, leaf.seal, leaf.seal_hash)
+                    sealed.append(work.short_hash(leaf.seal.record))
         checker.finish()
+        for first, again in repeated(sealed):
+            detail = f"the record of leaf {first + 1} here was sealed a second time"
+            place = f"{source.name}, leaf {again + 1}"
+            self._report.found(Code.SEAL_TWICE, Check.LOG, place, detail)
 
     # The records ---------------------------------------------------------------------
 

@@ -133,6 +133,11 @@ def short(digest: bytes) -> int:
     return int.from_bytes(digest[:8], "little")
 
 
+def short_hash(digest: str) -> int:
+    """The same of a hash in hex."""
+    return int.from_bytes(bytes.fromhex(digest[:16]), "little")
+
+
 def short_name(name: str) -> int:
     """The same for a run's id."""
     return short(hashlib.sha256(name.encode("utf-8", "backslashreplace")).digest())

@@ -24,6 +24,8 @@ RUN = record(problem(), gate=Gate.PASSED)
 SEALED = seal(RUN.encode())[0]
 LINE = SEALED.sealed.to_line()
 
+SPAN = {"event": 0, "field": "think:0", "start": "0", "end": 1, "quote": "x"}
+LATER = verdict_record(RUN, Gate.DATUM).encode().content
 TWICE = SEALED.record.content.replace(b'"closed":', b'"closed":false,"closed":')
 """One key with two values: readers differ in which they take."""
 
@@ -70,6 +72,8 @@ def test_an_honest_record_and_its_verdict_are_opened() -> None:
         (changed(lambda v: v["trace"].update(events=[{"kind": "odd"}])), "record.trace"),
         (changed(lambda v: v["verdict"].update(schema=7)), "record.schema"),
         (changed(lambda v: v["verdict"].update(gate="none")), "record.schema"),
+        (changed(lambda v: v["verdict"].update(evidence=[SPAN])), "record.verdict"),
+        (LATER.replace(b'"record_hash":"', b'"record_hash":"x'), "record.schema"),
         (json.dumps(RUN.to_json()).encode(), "record.not_canonical"),
         (TWICE, "record.not_canonical"),
     ],

@@ -26,18 +26,14 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 from arena.db import schema
 from arena.db.engine import Database, database_error, open_database
 from arena.db.journal import PostgresJournal
-from arena.problems import bank as banks
-from arena.problems.bank import Bank
 from arena.problems.clusters import Clusters
 from arena.problems.partition import Partition
 from arena.problems.placement import extend, partition_of
 from arena.records.log import StoredHead, TransparencyLog
 from arena.runs.seal import Sealed
-from arena.season import state as seasons
-from arena.season.state import Season
+from arena.season.release import Release, current_release
 from arena.settings import ArenaSettings
 from corpus_export.exceptions import BrokenSourceError
-from corpus_export.release import Release, release_of
 from corpus_export.rows import Verdict
 from corpus_export.settings import day_bounds
 from corpus_export.sources import PAGE_BYTES, PAGE_RECORDS, Page, RawRecord, read_later
@@ -249,14 +245,9 @@ async def current_partition(
     return await extend(journal, problems, clusters, seed=drawn, at=datetime.now(UTC))
 
 
-async def current_release(engine: AsyncEngine, at: datetime) -> Release:
-    """What is released at a moment, from the journals of bank and season."""
-    journal = PostgresJournal(engine)
-    bank = [entry.event for entry in await journal.read(banks.STREAM)]
-    season = [entry.event for entry in await journal.read(seasons.STREAM)]
-    return release_of(
-        Bank.folded(bank) if bank else None, Season.folded(season) if season else None, at
-    )
+async def release_now(engine: AsyncEngine, at: datetime) -> Release:
+    """What is released at a moment, from the database's journals."""
+    return await current_release(PostgresJournal(engine), at)
 
 
 async def _contents(connection: AsyncConnection, hashes: Sequence[bytes]) -> dict[bytes, bytes]:

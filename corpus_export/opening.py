@@ -12,10 +12,10 @@ from arena.problems.clusters import Clusters
 from arena.problems.partition import Partition, read_partition, write_partition
 from arena.problems.placement import decide
 from arena.problems.suite import load_suites
+from arena.season.release import NOTHING, Release
 from arena.settings import ArenaSettings
 from corpus_export.exceptions import CorpusError
 from corpus_export.pipeline import ExportJob
-from corpus_export.release import NOTHING, Release
 from corpus_export.rows import Place
 from corpus_export.settings import ExportOptions
 from corpus_export.sources import FileSource, RecordSource
@@ -92,14 +92,14 @@ def open_day(
     the database, the journals and `open_files` raise.
     """
     # Here: an export of files needs no database.
-    from corpus_export.database import current_partition, current_release, open_source
+    from corpus_export.database import current_partition, open_source, release_now
 
     if options.day is None:
         raise CorpusError("which day?", remedy="give --day, or records with --race")
     with open_source(settings, options.day) as source:
         problems = _all_problems(source, inputs.suites)
         partition = source.ask(lambda e: current_partition(e, problems, inputs.seed))
-        release = source.ask(lambda e: current_release(e, datetime.now(UTC)))
+        release = source.ask(lambda e: release_now(e, datetime.now(UTC)))
         yield job_of(inputs, options, source, partition, problems, release)
 
 

@@ -19,10 +19,10 @@ from arena.exceptions import SealError
 from arena.runs.record import RECORD_SCHEMA
 from arena.runs.seal import Seal, Sealed, signing_message
 from arena.runs.signing import verify_signature
+from arena.season.release import Release
 from corpus_export.features import features
 from corpus_export.gates import coefficient_gate, refused
 from corpus_export.normalise import messages_of, normalise
-from corpus_export.release import Release
 from corpus_export.rows import SPLITS, Place, Verdict, row_of
 from corpus_export.sources import RawRecord
 from corpus_export.tokens import TokenCounter, open_tokens

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.ext.asyncio import create_async_engine
 
+from arena.db import schema
 from arena.db.embedded import EmbeddedPostgres
 from arena.db.engine import Database
 from arena.settings import ArenaSettings
@@ -57,3 +58,10 @@ async def database(database_url: str, tmp_path: Path) -> AsyncIterator[Database]
     await opened.ready()
     yield opened
     await opened.close()
+
+
+async def sources(database: Database) -> frozenset[str]:
+    """The hashes of all agents' sources that a database has."""
+    async with database.engine.connect() as connection:
+        found = await connection.scalars(select(schema.agent_sources.c.source_hash))
+        return frozenset(digest.hex() for digest in found)

@@ -24,7 +24,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from arena.db import schema
 from arena.exceptions import ArenaError, Fault, LogError
-from arena.problems.pools import Pool
 from arena.records.layout import (
     ANCHORS,
     COMMITMENTS,
@@ -44,11 +43,8 @@ from arena.runs.frames import encode_frame
 from arena.runs.ledger import sync_directory
 from arena.runs.record import EncodedRecord
 from arena.runs.seal import Sealed
+from arena.season.release import NOTHING, Release
 from scoring.types import Json, JsonObject
-
-Released = Callable[[str, str], bool]
-"""Whether what is known of a problem's runs by an agent is public: problem id, and the
-SHA-256 of the agent's source. The problem is retired and the agent's embargo over."""
 
 _YIELD = 256
 
@@ -74,14 +70,14 @@ async def export_day(
     directory: Path,
     *,
     public: bool,
-    released: Released | None = None,
+    release: Release = NOTHING,
     progress: Callable[[int], None] = lambda count: None,
 ) -> Exported:
     """Export a closed day into `directory`, which must not be there, or be empty.
 
-    `public` withholds what `released` does not name; without it, all but what was retired
-    when it was raced. Raises LogError for a day that is not closed or a directory in the
-    way, and ArenaError (`export.failed`) when the disk does not take it.
+    `public` withholds what `release` does not name, records and agents' code apart.
+    Raises LogError for a day that is not closed or a directory in the way, and ArenaError
+    (`export.failed`) when the disk does not take it.
     """
     log = TransparencyLog(engine)
     heads = await log.heads(until=day)
@@ -92,7 +88,7 @@ async def export_day(
             remedy=f"arena records close --day {day}",
         )
     with _staged(directory) as staging:
-        exporter = _Exporter(engine, log, heads, staging, public, released, progress)
+        exporter = _Exporter(engine, log, heads, staging, public, release, progress)
         manifest = await exporter.write()
     counts = cast("dict[str, int]", manifest["counts"])
     return Exported(directory, heads[-1].signed.hash, counts["seals"], counts["records"])
@@ -154,7 +150,7 @@ class _Exporter:
         heads: list[StoredHead],
         directory: Path,
         public: bool,
-        released: Released | None,
+        release: Release,
         progress: Callable[[int], None],
     ) -> None:
         self._engine = engine
@@ -162,7 +158,7 @@ class _Exporter:
         self._heads = heads
         self._directory = directory
         self._public = public
-        self._released = released
+        self._release = release
         self._progress = progress
         self._used = _Used()
         self._starts: list[tuple[str, int]] = []
@@ -239,9 +235,7 @@ class _Exporter:
             return True
         if row.problem_id is None or row.source_hash is None:
             return False
-        if self._released is not None:
-            return self._released(row.problem_id, row.source_hash.hex())
-        return bool(row.pool == Pool.RETIRED.value)
+        return self._release(row.problem_id, row.source_hash.hex())
 
     async def _write_problems(self, connection: AsyncConnection) -> None:
         table = schema.problem_contents.c
@@ -259,7 +253,8 @@ class _Exporter:
     async def _write_sources(self, connection: AsyncConnection) -> None:
         (self._directory / SOURCES).mkdir()
         table = schema.agent_sources.c
-        for source_hash in sorted(self._used.sources):
+        shown = self._used.sources & self._release.code if self._public else self._used.sources
+        for source_hash in sorted(shown):
             query = select(table.source).where(table.source_hash == bytes.fromhex(source_hash))
             source = await connection.scalar(query)
             if source is not None:
@@ -317,7 +312,6 @@ def _day_query(first: int, end: int) -> Any:
             records.c.content,
             run.c.problem_id,
             schema.race_agents.c.source_hash,
-            schema.race_problems.c.pool,
         )
         .select_from(entries)
         .join(seals, seals.c.seal_hash == entries.c.seal_hash)
@@ -329,11 +323,6 @@ def _day_query(first: int, end: int) -> Any:
             schema.race_agents,
             (schema.race_agents.c.race_id == run.c.race_id)
             & (schema.race_agents.c.label == run.c.agent),
-        )
-        .outerjoin(
-            schema.race_problems,
-            (schema.race_problems.c.race_id == run.c.race_id)
-            & (schema.race_problems.c.problem_id == run.c.problem_id),
         )
         .where(entries.c.index >= first, entries.c.index < end)
         .order_by(entries.c.index)

@@ -12,10 +12,12 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from arena.chain import Chain
 from arena.db.engine import open_database
+from arena.db.journal import PostgresJournal
 from arena.exceptions import ArenaError, ChainRefusedError, ChainUnavailableError, Fault
 from arena.records.chain_option import SN15, ChainName, Netuid, opened_chain
 from arena.records.export import Exported, export_day
 from arena.records.log import Closed, StoredCommitment, TransparencyLog
+from arena.season.release import current_release
 from arena.settings import load_settings
 from arena.wallets import open_hotkey
 from sandbox.terminal import JsonFile, console, plain, write_json
@@ -138,12 +140,14 @@ async def _export(day: date, out: Path, *, public: bool) -> Exported:
     task = progress.add_task("exporting")
     async with open_database(load_settings()) as database:
         await database.ready()
+        release = await current_release(PostgresJournal(database.engine), datetime.now(UTC))
         with progress:
             return await export_day(
                 database.engine,
                 day,
                 out,
                 public=public,
+                release=release,
                 progress=lambda n: progress.update(task, description=f"{n:,} seals written"),
             )
 

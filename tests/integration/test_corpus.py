@@ -23,11 +23,13 @@ from arena.records.log import TransparencyLog
 from arena.records.store import RecordStore
 from arena.runs.frames import read_spool
 from arena.runs.signing import KeypairSigner
+from arena.season.release import Release
 from arena.settings import ArenaSettings
 from corpus_export.checking import verify
 from corpus_export.opening import Inputs, open_day, open_files
 from corpus_export.pipeline import ExportResult, export
 from corpus_export.settings import ExportOptions
+from tests.postgres import sources
 from tests.unit.arena import builders
 from tests.unit.corpus_export.days import DAY, Day, Quiet, file_bytes, full_day, lines, rows
 
@@ -92,11 +94,11 @@ async def test_the_head_of_a_closed_day_is_named_and_a_commitment_traced(
     assert str(commit).startswith(f"{closed.head.head.log}@7:")
     assert list(verify(tmp_path / "after")) == []
     # The same from a records export, for the operator and for everybody.
+    known = {str(row["problem_id"]) for row in rows(tmp_path / "after")} - {"p1"}
+    release = Release(frozenset(known), await sources(database))
     for public in (False, True):
         shared = tmp_path / f"records-{public}"
-        await export_day(
-            database.engine, DAY, shared, public=public, released=lambda problem, _: problem != "p1"
-        )
+        await export_day(database.engine, DAY, shared, public=public, release=release)
         out = tmp_path / f"corpus-{public}"
         inputs = Inputs(catalogs=(day.catalog,), records=(shared,))
         job = open_files(inputs, ExportOptions(out=out, day=DAY, public=public, workers=1))

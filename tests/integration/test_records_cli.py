@@ -20,6 +20,7 @@ from arena.records.proofs import InclusionProof
 from arena.records.verification.findings import Check
 from arena.records.verification.stored import DatabaseSource
 from arena.records.verification.verifier import Options, Trust, verify, verify_proof
+from arena.season.release import Release
 from neurons.cli import main
 from tests.integration.transparency import (
     ALICE,
@@ -30,6 +31,7 @@ from tests.integration.transparency import (
     codes,
     make_history,
 )
+from tests.postgres import sources
 
 pytestmark = pytest.mark.database
 
@@ -79,7 +81,7 @@ async def test_a_public_export_holds_only_what_is_released(
         DAYS[0],
         tmp_path / "b",
         public=True,
-        released=lambda problem_id, agent: problem_id == free,
+        release=Release(frozenset({free}), await sources(database)),
     )
     assert 0 < some.records < some.seals
     content = b"".join(p.read_bytes() for p in (tmp_path / "b").rglob("*") if p.is_file())

@@ -14,6 +14,7 @@ from arena.problems.partition import read_partition
 from arena.problems.pools import Side
 from arena.runs.canonical import canonical
 from arena.runs.record import EncodedRecord, Kind
+from arena.season.release import Release
 from corpus_export.checking import verify
 from corpus_export.exceptions import (
     CorpusError,
@@ -23,7 +24,6 @@ from corpus_export.exceptions import (
 )
 from corpus_export.pipeline import export
 from corpus_export.ranking import RankingSettings
-from corpus_export.release import Release
 from corpus_export.types import Reason
 from judge.verdict import Gate
 from scoring.types import JsonObject

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from arena.problems.decisions import retire
 from arena.problems.pools import Pool
-from corpus_export.release import NOTHING, Release, release_of
+from arena.season.release import NOTHING, Release, release_of
 from tests.unit.arena.problems.banks import Banked, problem
 from tests.unit.arena.season.driving import Driver
 

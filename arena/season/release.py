@@ -1,7 +1,8 @@
-"""What of a corpus is public: DESIGN.md's *Release*, as the pipeline asks for it.
+"""What of the records is public: DESIGN.md's *Release*, from the bank and the season.
 
 A record is released when its problem is retired from the bank and its agent's embargo is
-over. What neither bank nor season knows is not released.
+over; an agent's code when it has won and that embargo is over. What neither bank nor season
+knows is not released.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 
+from arena.journal import Journal
+from arena.problems import bank as banks
 from arena.problems.bank import Bank
 from arena.problems.release import Released
-from arena.season.embargo import embargo_over
+from arena.season import state as seasons
+from arena.season.embargo import code_public_at, embargo_over
 from arena.season.state import Season
 
 
@@ -25,6 +29,8 @@ class Release:
     problems: frozenset[str] = frozenset()
     sources: frozenset[str] = frozenset()
     everything: bool = False
+    code: frozenset[str] = frozenset()
+    """The agents, by their source's hash, whose code itself is public."""
 
     def __call__(self, problem_id: str, source: str) -> bool:
         """Whether a record of this problem and agent is released."""
@@ -50,7 +56,18 @@ def release_of(bank: Bank | None, season: Season | None, at: datetime) -> Releas
     over = embargo_over(season, at)
     problems = (holding.problem.problem_id for holding in bank)
     sources = {entrant.source for entrant in season.entrants.values()}
+    shown = ((e.source, code_public_at(season, v)) for v, e in season.entrants.items())
     return Release(
         frozenset(problem_id for problem_id in problems if released(problem_id, "")),
         frozenset(source for source in sources if over(source)),
+        code=frozenset(source for source, since in shown if since is not None and since <= at),
+    )
+
+
+async def current_release(journal: Journal, at: datetime) -> Release:
+    """What is released at a moment, from the journals of bank and season."""
+    bank = [entry.event for entry in await journal.read(banks.STREAM)]
+    season = [entry.event for entry in await journal.read(seasons.STREAM)]
+    return release_of(
+        Bank.folded(bank) if bank else None, Season.folded(season) if season else None, at
     )

@@ -128,16 +128,17 @@ def write_day(
     )
 
 
-def measure(arguments: Sequence[str]) -> tuple[float, float, int]:
-    """Seconds of a command by the clock and of CPU, and the greatest sum of resident memory
-    of its processes in bytes."""
+def measure(arguments: Sequence[str]) -> tuple[float, float, list[int]]:
+    """Seconds of a command by the clock and of CPU, and the resident memory of its processes
+    in bytes when their sum was greatest, the largest first."""
     begun, spent = time.perf_counter(), cpu_of_children()
     process = subprocess.Popen(
         [sys.executable, "-c", "from neurons.cli import main; main()", *arguments]
     )
-    peak = 0
+    peak: list[int] = []
     while process.poll() is None:
-        peak = max(peak, sum(resident(pid) for pid in tree(process.pid)))
+        now = sorted((resident(pid) for pid in tree(process.pid)), reverse=True)
+        peak = max(peak, now, key=sum)
         time.sleep(_POLL_S)
     if process.returncode:
         raise SystemExit("the export failed")
@@ -200,9 +201,11 @@ def main() -> None:
             arguments += ["--out", str(out), "--workers", str(options.workers)]
             arguments += ["--tokenizer", str(options.tokenizer)] if options.tokenizer else []
             seconds, cpu, peak = measure(arguments)
+            parts = ", ".join(f"{part / 1e6:.0f}" for part in peak)
             print(
                 f"{count:,} records: {seconds:.1f} s by the clock, {cpu:.1f} s of CPU,"
-                f" peak {peak / 1e6:,.0f} MB resident, load {os.getloadavg()[0]:.1f}",
+                f" peak {sum(peak) / 1e6:,.0f} MB resident ({parts}),"
+                f" load {os.getloadavg()[0]:.1f}",
                 flush=True,
             )
     finally:

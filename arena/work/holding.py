@@ -1,0 +1,193 @@
+"""A run is held as long as its validator is heard of, and taken back when it is not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Row, bindparam, literal, select, update
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from arena.db import schema
+from arena.exceptions import Fault
+from arena.work import history, rows
+from arena.work.exceptions import (
+    InvalidProblemError,
+    LeaseExpiredError,
+    NotRunOwnerError,
+    RunAlreadyCompleteError,
+    RunNotFoundError,
+)
+from arena.work.opening import lock
+from arena.work.types import RunState
+from arena.work.views import ProblemState, RunView
+
+_runs = schema.evaluation_runs
+_evaluations = schema.evaluations
+
+
+async def own_run(connection: AsyncConnection, run: UUID, validator: str) -> RunView:
+    """A validator's run, locked.
+
+    Raises RunNotFoundError, and NotRunOwnerError when it is another's.
+    """
+    query = select(_runs).where(_runs.c.run_id == run).with_for_update(key_share=True)
+    row = (await connection.execute(query)).one_or_none()
+    if row is None:
+        raise RunNotFoundError(f"there is no run {run}")
+    if row.validator != validator:
+        raise NotRunOwnerError(f"run {run} is another validator's")
+    return rows.run_view(row)
+
+
+def is_held(run: RunView, now: datetime) -> bool:
+    """Whether a lease holds it. One that ran out holds nothing, also before it is taken back."""
+    return run.state.held and now < run.expires_at
+
+
+def check_held(run: RunView, now: datetime) -> None:
+    """Raises LeaseExpiredError and RunAlreadyCompleteError unless it is held."""
+    if is_held(run, now):
+        return
+    if run.state is RunState.STALE or run.state.held:
+        raise LeaseExpiredError(
+            f"the lease of run {run.run_id} ran out at {run.expires_at:%F %T} UTC",
+            remedy="claim again: what is stored of it counts on",
+        )
+    raise RunAlreadyCompleteError(f"run {run.run_id} has ended as {run.state}")
+
+
+async def hear(connection: AsyncConnection, run: UUID, validator: str, now: datetime) -> RunView:
+    """A sign of life of a held run. Raises as `own_run` and `check_held`."""
+    before = await own_run(connection, run, validator)
+    check_held(before, now)
+    return await lives(connection, before, now)
+
+
+async def lives(
+    connection: AsyncConnection, before: RunView, now: datetime, *, counted: int = 0
+) -> RunView:
+    """The run, locked and held, is RUNNING from its first sign of life on, and held for a
+    lease from now. `counted` records came with the sign."""
+    row = (
+        await connection.execute(
+            update(_runs)
+            .where(_runs.c.run_id == before.run_id)
+            .values(
+                state=RunState.RUNNING,
+                started_at=before.started_at or now,
+                heard_at=now,
+                expires_at=now + before.lease,
+                counted=_runs.c.counted + counted,
+            )
+            .returning(_runs)
+        )
+    ).one()
+    held = rows.run_view(row)
+    if before.state is RunState.CLAIMED:
+        await history.write(connection, [history.of_run(held, now, actor=held.validator)])
+    return held
+
+
+async def problems_of(connection: AsyncConnection, evaluation: UUID) -> Row[Any]:
+    """The row of an evaluation, not locked: what it is about never changes."""
+    query = select(_evaluations).where(_evaluations.c.evaluation_id == evaluation)
+    return (await connection.execute(query)).one()
+
+
+async def progress(
+    connection: AsyncConnection,
+    run: UUID,
+    validator: str,
+    problems: Mapping[str, ProblemState],
+    now: datetime,
+) -> None:
+    """What a validator says of its problems; the last word stands. Also a sign of life.
+
+    Raises as `hear`, and InvalidProblemError.
+    """
+    held = await hear(connection, run, validator, now)
+    check_problems(await problems_of(connection, held.evaluation_id), *problems)
+    if not problems:
+        return
+    table = schema.run_problems
+    statement = insert(table)
+    said = {name: statement.excluded[name] for name in ("state", "updated_at")}
+    await connection.execute(
+        statement.on_conflict_do_update(index_elements=["run_id", "problem_id"], set_=said),
+        [
+            {"run_id": run, "problem_id": problem, "state": state, "updated_at": now}
+            for problem, state in sorted(problems.items())
+        ],
+    )
+
+
+def check_problems(evaluation: Row[Any], *problems: str) -> None:
+    """Raises InvalidProblemError for one that is not the evaluation's."""
+    for problem in sorted(set(problems) - set(evaluation.problems)):
+        raise InvalidProblemError(
+            f"evaluation {evaluation.evaluation_id} has no problem {problem[:80]!r}"
+        )
+
+
+async def take_back(
+    connection: AsyncConnection, now: datetime, validator: str | None = None
+) -> list[RunView]:
+    """End the runs whose lease has run out, of one validator or of all: they are STALE, and
+    their seats free. What somebody else works on this moment is left for the next time."""
+    expired = rows.HELD, _runs.c.expires_at <= now
+    query = select(_runs.c.evaluation_id).where(*expired).distinct()
+    if validator is not None:
+        query = query.where(_runs.c.validator == validator)
+    ids = list(await connection.scalars(query))
+    if not ids:
+        return []
+    statement = (
+        update(_runs)
+        .where(*expired, _runs.c.evaluation_id.in_(await lock(connection, ids, wait=False)))
+        .values(
+            state=RunState.STALE,
+            ended_at=now,
+            failure_code=LeaseExpiredError.code,
+            failure_fault=Fault.VALIDATOR,
+            failure_message="nothing was heard of it for its whole lease",
+        )
+        .returning(_runs)
+    )
+    runs = [rows.run_view(row) for row in await connection.execute(statement)]
+    seats = Counter(run.evaluation_id for run in runs)
+    if seats:
+        await connection.execute(
+            update(_evaluations)
+            .where(_evaluations.c.evaluation_id == bindparam("which"))
+            .values(taken=_evaluations.c.taken - bindparam("seats")),
+            [{"which": which, "seats": number} for which, number in sorted(seats.items())],
+        )
+        await history.write(connection, [history.of_run(r, now, actor=None) for r in runs])
+    return runs
+
+
+async def mend_clock(connection: AsyncConnection, now: datetime) -> None:
+    """After the clock went back, no lease is longer than one from now.
+
+    Otherwise a run that was claimed under a clock a day ahead would be held for a day.
+    """
+    moment = literal(now, _runs.c.expires_at.type)
+    # Nobody is waited for, since this holds many runs at once.
+    ahead = (
+        select(_runs.c.run_id)
+        .where(rows.HELD, _runs.c.expires_at > moment + _runs.c.lease)
+        .with_for_update(key_share=True, skip_locked=True)
+    )
+    ids = list(await connection.scalars(ahead))
+    if not ids:
+        return
+    await connection.execute(
+        update(_runs)
+        .where(_runs.c.run_id.in_(ids))
+        .values(heard_at=now, expires_at=moment + _runs.c.lease)
+    )

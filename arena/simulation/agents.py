@@ -28,11 +28,6 @@ class Agent:
     copied: bool
     """Whether most of it is another hotkey's work."""
 
-    @property
-    def axis_a(self) -> bool:
-        """Whether all its calls are the model's."""
-        return self.ratio >= 1.0
-
 
 class OpenAnswers:
     """Since when the answer of each problem could be read in the open pool."""

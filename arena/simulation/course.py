@@ -64,6 +64,7 @@ APPEALS_AFTER = timedelta(days=2)
 QUALIFYING = 15
 """Open problems that an agent qualifies on."""
 BURN_HOTKEY = "uid 0"
+AXES = {Kind.AXIS_A: "A", Kind.AXIS_B: "B"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +285,8 @@ class Simulation:
         if title.decision in (Decision.PROMOTED, Decision.VACANT) and title.champion:
             agent = self._people.agents[title.champion]
             month.promotions += 1
-            tally.axis_a_promotions += agent.axis_a
+            if agent.kind in AXES:
+                tally.titles_by_axis[AXES[agent.kind]] += 1
             tally.champions.append(
                 {
                     "race_id": result.race_id,
@@ -322,7 +324,8 @@ class Simulation:
                 tally.paid_hotkeys.add(hotkey)
                 tally.copies_paid[hotkey] += any(agent.copied for agent in agents)
                 tally.memoriser_paid += agents[0].kind is Kind.MEMORISER
-                tally.axis_a_paid += weight / total * all(agent.axis_a for agent in agents)
+                if agents[0].kind in AXES:
+                    tally.paid_by_axis[AXES[agents[0].kind]] += weight / total
 
     # --- the rest
 

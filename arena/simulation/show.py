@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.table import Column, Table
 
 from arena.simulation.tally import Month, Outcome
 
@@ -36,10 +36,10 @@ def findings(outcome: Outcome) -> list[str]:
 
 
 def _months(months: list[Month]) -> Table:
-    table = Table("month", box=None, pad_edge=False)
+    table = Table(Column("month", no_wrap=True), box=None, pad_edge=False)
     table.caption = "stock: problems that a race may draw; the rest are ASRs"
     names = ("races", "entered", "racers", "titles", "stock", "leaks")
-    for name in (*names, "champion", "mem. open", "mem. held"):
+    for name in (*names, "champion", "mem.open", "mem.held"):
         table.add_column(name, justify="right", no_wrap=True)
     for month in months:
         counts = (

@@ -91,9 +91,10 @@ class Tally:
     """What became of variants of known problems that were brought to the bank."""
     draws_verified: int = 0
     draws_wrong: list[str] = field(default_factory=list)
-    axis_a_promotions: int = 0
-    axis_a_paid: float = 0.0
-    """What went to runs of axis A, in races."""
+    titles_by_axis: Counter[str] = field(default_factory=Counter)
+    """Titles that honest miners won, `A` by those whose model drives."""
+    paid_by_axis: defaultdict[str, float] = field(default_factory=lambda: defaultdict(float))
+    """What honest miners were paid, in races, likewise."""
     left_as_champion: int = 0
     memoriser_paid: int = 0
     """Races in which a memoriser was paid."""
@@ -181,9 +182,9 @@ class Outcome:
             "payout_shares": cast("JsonObject", self.payout_shares()),
             "paid_hotkeys": len(tally.paid_hotkeys),
             "memoriser_paid_races": tally.memoriser_paid,
-            "axis_a": {
-                "promotions": tally.axis_a_promotions,
-                "paid_share": _share(tally.axis_a_paid, tally.payouts),
+            "axis_a_of_honest": {
+                "titles": share_of_a(tally.titles_by_axis),
+                "paid": share_of_a(tally.paid_by_axis),
             },
             "left_as_champion": tally.left_as_champion,
             "champions": list[Json](tally.champions),
@@ -197,7 +198,7 @@ def _sum(months: Iterable[Month], name: str) -> int:
     return sum(getattr(month, name) for month in months)
 
 
-def _share(part: float, payouts: Mapping[str, float]) -> float | None:
-    """Of what was paid to miners."""
-    paid = sum(amount for name, amount in payouts.items() if name != "burned")
-    return part / paid if paid else None
+def share_of_a(by_axis: Mapping[str, float]) -> float | None:
+    """The part of `A`; None of nothing."""
+    total = sum(by_axis.values())
+    return by_axis.get("A", 0.0) / total if total else None

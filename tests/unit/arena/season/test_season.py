@@ -321,6 +321,18 @@ def test_a_race_that_is_not_drawn_in_time_is_void_and_its_racers_wait(driver: Dr
     assert driver.season.champion == "v1"
 
 
+def test_who_is_disqualified_does_not_wait_for_another_race(driver: Driver) -> None:
+    driver.open()
+    driver.enter("v1")
+    driver.enter("v2")
+    driver.close()
+    driver.do(Disqualify("v2", "a copy"))
+    assert driver.season.open is not None
+    driver.now = driver.season.open.draw_until
+    driver.settle()
+    assert list(driver.season.waiting) == ["v1"]
+
+
 def test_a_validator_that_never_answers_leaves_the_quorum_to_decide(driver: Driver) -> None:
     driver.open()
     driver.enter("v1")
@@ -429,6 +441,39 @@ def test_only_the_latest_agent_of_a_hotkey_races(driver: Driver) -> None:
     assert driver.season.open is not None
     assert driver.season.open.racers == ("v2",)
     assert not driver.season.waiting
+
+
+def test_half_an_answer_is_no_score_at_the_deadline_either(driver: Driver) -> None:
+    driver.open()
+    driver.enter("v1")
+    driver.close()
+    driver.draw()
+    race = driver.season.running
+    assert race is not None
+    driver.report("v1", VALIDATORS[0], 6)
+    half = {p.problem_id: ProblemOutcome(True, 1.0) for p in race.problems[:-1]}
+    for validator in VALIDATORS[1:]:
+        driver.do(Report(race.race_id, "v1", validator, half))
+    driver.now = race.deadline
+    driver.settle()
+    (racer,) = driver.season.results[0].racers
+    assert (racer.score, racer.asr, racer.validators) == (None, None, 1)
+
+
+def test_who_looks_late_finds_the_new_champion_in_the_next_race(driver: Driver) -> None:
+    """Nobody ticked for a day: the race that ran is decided first, then who races next."""
+    driver.open()
+    driver.enter("v1")
+    driver.close()
+    driver.draw()
+    driver.open()
+    driver.enter("v2")
+    for validator in VALIDATORS:
+        driver.report("v1", validator, 3)
+    driver.close()
+    assert driver.season.champion == "v1"
+    assert driver.season.open is not None
+    assert driver.season.open.racers == ("v2", "v1")
 
 
 # --- titles, disqualification, appeal

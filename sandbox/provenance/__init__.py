@@ -14,6 +14,7 @@ from sandbox.provenance.tags import (
     read_tool_calls,
 )
 from sandbox.provenance.verdict import (
+    PROVENANCE_VERSION,
     Axis,
     DictatedEmission,
     Provenance,
@@ -22,6 +23,7 @@ from sandbox.provenance.verdict import (
 )
 
 __all__ = [
+    "PROVENANCE_VERSION",
     "Axis",
     "Block",
     "DictatedEmission",

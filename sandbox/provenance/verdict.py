@@ -12,6 +12,11 @@ from scoring.types import Json, JsonObject
 Axis: TypeAlias = Literal["A", "B"]
 
 
+PROVENANCE_VERSION = "1"
+"""Raised with every change that can move a run to the other axis, or its counts: records
+hold it, and who decides again needs the same rules."""
+
+
 class Reason(StrEnum):
     """Why a run is axis B. Stable: records hold them."""
 
@@ -75,6 +80,7 @@ class Provenance:
             {"seq": d.seq, "name": d.name, "kind": d.kind.value} for d in self.dictated
         ]
         return {
+            "version": PROVENANCE_VERSION,
             "axis": self.axis,
             "reasons": [reason.value for reason in self.reasons],
             "emitted": self.emitted,

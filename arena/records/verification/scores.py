@@ -17,6 +17,7 @@ from judge.citations import holds, needs_thinking
 from judge.facts import read_facts
 from judge.prompts import PROMPT_VERSION
 from judge.verdict import Verdict
+from sandbox.provenance import PROVENANCE_VERSION
 from sandbox.trace import Trace
 from scoring.coefficient import coefficient
 from scoring.exceptions import Fault
@@ -163,6 +164,8 @@ def _check_axis(
     source = bench.source(value["agent"]["source_hash"])
     if value["axis"] is None:
         report.uncheckable(Check.AXIS, "the record has none")
+    elif value["axis"].get("version") != PROVENANCE_VERSION:
+        report.uncheckable(Check.AXIS, "decided by another version of the axis rules")
     elif problem is None:
         report.uncheckable(Check.AXIS, NO_PROBLEM)
     elif source is None:

@@ -555,6 +555,16 @@ def test_what_the_true_validator_signs_is_held_against_the_trace(
     ), report.findings
 
 
+def test_an_axis_by_rules_of_another_version_is_not_called_verified(
+    forger: Forger, history: History
+) -> None:
+    forger.resealed(4, _alter("axis", "version", to="0"), ALICE)
+    forger.relogged()
+    tally = checked(forger.written(), world=history.world).tallies[Check.AXIS]
+    assert tally.failed == 0
+    assert tally.uncheckable["decided by another version of the axis rules"] == 1
+
+
 def test_a_citation_that_stands_elsewhere_is_found(forger: Forger, history: History) -> None:
     def change(value: dict[str, Any]) -> None:
         value["verdict"]["evidence"][0]["quote"] = "I never compared anything"

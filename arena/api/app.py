@@ -16,6 +16,7 @@ from arena.api.auth import Authenticator
 from arena.api.bodies import BodyGuard
 from arena.api.errors import add_handlers
 from arena.api.health import metrics_router
+from arena.api.intake import RecordIntake
 from arena.api.limits import RateLimit
 from arena.api.nonces import PRUNE_EVERY_S, NonceStore
 from arena.api.requests import RequestGuard
@@ -51,6 +52,7 @@ def create_app(services: Services, routers: Sequence[APIRouter] = ROUTERS) -> Fa
     )
     app.state.services = services
     app.state.authenticator = Authenticator(services)
+    app.state.intake = RecordIntake(services)
     add_handlers(app)
     for router in routers:
         app.include_router(router)

@@ -8,6 +8,7 @@ records are held against these hashes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,7 +26,9 @@ from arena.races.inputs import fingerprint
 from arena.records.store import RaceEntry, RecordStore
 from arena.runs.problems import problem_content, problem_ref
 from arena.runs.record import AgentRef
-from arena.work.types import Evaluation
+from arena.work.opening import checked
+from arena.work.queue import WorkQueue
+from arena.work.types import Evaluation, EvaluationKind
 from scoring.types import JsonObject, Problem
 
 INPUTS_SCHEMA = 1
@@ -37,6 +40,8 @@ class EvaluationInputs:
     the SDK's models want of a set of problems."""
 
     evaluation_id: UUID
+    name: str
+    """The agent's, as its miner gave it: hostile text."""
     source_hash: str
     suite: int
     problems: dict[str, str]
@@ -99,7 +104,8 @@ class InputStore:
             raise DatabaseError(f"evaluation {evaluation_id} has no inputs")
         return EvaluationInputs(
             evaluation_id,
-            found["agents"][0]["source"],
+            str(found["agents"][0]["name"]),
+            str(found["agents"][0]["source"]),
             int(found["suite"]),
             {str(problem_id): str(content) for problem_id, content in found["problems"]},
         )
@@ -126,3 +132,36 @@ class InputStore:
         if missing := [p for p in inputs.problems if p not in found]:
             raise DatabaseError(f"problem {missing[0]} of {inputs.evaluation_id} is not stored")
         return [(p, json.loads(zstandard.decompress(found[p]))) for p in inputs.problems]
+
+
+async def open_evaluation(
+    queue: WorkQueue,
+    inputs: InputStore,
+    version: UUID,
+    kind: EvaluationKind,
+    season_race: str | None,
+    *,
+    name: str,
+    source: bytes,
+    problems: Sequence[Problem],
+    suite: int,
+    needed: int,
+    at: datetime,
+) -> Evaluation:
+    """Want `needed` validators for an agent version on these problems; again is fine.
+
+    What it is run on is stored first: whoever claims it finds it. Raises as
+    `WorkQueue.open_evaluation` and `InputStore.register`.
+    """
+    ids = [problem.problem_id for problem in problems]
+    wanted = checked(version, kind, season_race, ids, needed)
+    await inputs.register(
+        wanted,
+        name=name,
+        source=source,
+        source_hash=hashlib.sha256(source).hexdigest(),
+        problems=problems,
+        suite=suite,
+        at=at,
+    )
+    return await queue.open_evaluation(version, kind, season_race, ids, needed, at)

@@ -17,6 +17,7 @@ from arena.api.errors import Code, Refusal, responses
 from arena.api.inputs import InputStore
 from arena.api.objects import LocalStore, Upload
 from arena.api.services import Services, ServicesDep
+from arena.work.exceptions import RunNotFoundError
 
 router = APIRouter(prefix="/v1", tags=["objects"])
 
@@ -73,9 +74,10 @@ async def get_code(
     """The file of the agent that this run is of, while the run is held."""
     what = code_link(eval_run_id)
     services.links.check(what, expires, signature, services.clock().timestamp())
-    run = await services.queue.run(eval_run_id)
-    if run is None:
-        raise Refusal(Code.EVAL_RUN_NOT_FOUND, "there is no such run")
+    try:
+        run = await services.queue.run(eval_run_id)
+    except RunNotFoundError:
+        raise Refusal(Code.EVAL_RUN_NOT_FOUND, "there is no such run") from None
     if not run.state.held or services.clock() > run.expires_at:
         raise Refusal(Code.LEASE_EXPIRED, "the run is not held any more")
     store = InputStore(services.engine)

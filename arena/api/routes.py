@@ -16,13 +16,23 @@ from arena.api import (
     auth_routes,
     environments,
     health,
+    object_routes,
+    record_routes,
+    transparency,
+    validator,
+    weights,
 )
 from arena.api.settings import ApiSettings
 
 ROUTERS: tuple[APIRouter, ...] = (
     health.router,
     auth_routes.router,
+    validator.router,
+    record_routes.router,
+    weights.router,
     environments.router,
+    object_routes.router,
+    transparency.router,
 )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 from fastapi import Depends, Request
 from sqlalchemy.ext.asyncio import AsyncEngine
@@ -21,9 +21,7 @@ from arena.api.objects import ObjectStore
 from arena.api.settings import ApiSettings
 from arena.journal import Journal
 from arena.records.store import RecordStore
-
-if TYPE_CHECKING:
-    from arena.work.queue import WorkQueue
+from arena.work.queue import WorkQueue
 
 Clock = Callable[[], datetime]
 """The time now, in UTC."""

@@ -68,8 +68,6 @@ class ApiSettings(BaseSettings):
 
     lease: _Seconds = 120
     """How long a run is held without a heartbeat."""
-    lease_grace: Annotated[float, Field(ge=0, le=600, allow_inf_nan=False)] = 30
-    """How long after its lease a run that nobody else has taken still counts records."""
     runs_per_validator: Annotated[int, Field(ge=1, le=64)] = 1
     """Evaluations that one validator may hold at once."""
     records_bytes: _Bytes = 32 << 20

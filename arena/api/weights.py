@@ -1,0 +1,96 @@
+"""`/v1/validator/weight-salt`: the standings that weights are made of, frozen by epoch.
+
+Every validator that asks within an epoch of the chain gets the same bytes, whenever in it:
+the first to ask freezes them in the database.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import cast
+
+from fastapi import APIRouter
+from sqlalchemy import exists, select
+from sqlalchemy.dialects.postgresql import insert
+
+from arena.api.auth import SIGNED, ValidatorDep
+from arena.api.errors import responses
+from arena.api.services import Services, ServicesDep
+from arena.api.validator_models import EpochStandings, WeightSaltResponse
+from arena.db import schema
+from arena.journal import Journal
+from arena.runs.canonical import canonical
+from arena.season.standings import paid_race
+from arena.season.state import STREAM, Season
+from arena.work.types import RunState
+from scoring.types import JsonObject
+from scoring.weights import ranking
+
+router = APIRouter(prefix="/v1/validator", tags=["validator"], dependencies=SIGNED)
+
+
+@router.get("/weight-salt", responses=responses(401, 403))
+async def get_weight_salt(caller: ValidatorDep, services: ServicesDep) -> WeightSaltResponse:
+    """The standings of this epoch."""
+    epoch = services.metagraph.current().epoch
+    frozen = await _frozen(services, epoch)
+    return WeightSaltResponse(
+        epoch_index=epoch,
+        eligible=await _works(services, caller.hotkey),
+        epoch_standings=EpochStandings.model_validate(frozen) if frozen is not None else None,
+    )
+
+
+async def standings(journal: Journal, *, top_share: float) -> JsonObject | None:
+    """What weights are made of now; None before the first race that somebody finished."""
+    entries = await journal.read(STREAM)
+    paid = paid_race(Season.folded(entry.event for entry in entries))
+    if paid is None:
+        return None
+    ranked = ranking(paid.finishers, paid.champion)
+    return {
+        "top_hotkey": ranked[0].miner_hotkey,
+        "t_burn": 1.0 - top_share,
+        "finishers": [
+            {
+                "miner_hotkey": f.miner_hotkey,
+                "agent_version_id": f.agent_version_id,
+                "race_score": f.race_score,
+            }
+            for f in ranked
+        ],
+        "top_version": paid.champion,
+        "race_id": paid.race_id,
+    }
+
+
+async def _frozen(services: Services, epoch: int) -> JsonObject | None:
+    """The standings of an epoch, frozen by whoever asks first.
+
+    An epoch without any is not frozen: the first race may end within it.
+    """
+    table = schema.epoch_standings
+    query = select(table.c.content).where(table.c.epoch == epoch)
+    async with services.engine.connect() as connection:
+        content = await connection.scalar(query)
+    if content is None:
+        found = await standings(services.journal, top_share=services.settings.top_share)
+        if found is None:
+            return None
+        async with services.engine.begin() as connection:
+            row = {"epoch": epoch, "content": canonical(found)}
+            await connection.execute(insert(table).values(row).on_conflict_do_nothing())
+            content = await connection.scalar(query)
+    return cast("JsonObject", json.loads(content or b"null"))
+
+
+async def _works(services: Services, hotkey: str) -> bool:
+    """Whether a validator has completed a run of late."""
+    runs = schema.evaluation_runs.c
+    since = services.clock() - timedelta(seconds=services.settings.work_window)
+    query = exists().where(
+        runs.validator == hotkey, runs.state == RunState.SUCCESS, runs.ended_at >= since
+    )
+    async with services.engine.connect() as connection:
+        return bool(await connection.scalar(query.select()))

@@ -128,3 +128,57 @@ def test_scrubbing_twice_changes_nothing_more(text: str) -> None:
     once, _ = Scrubber().scrub([assistant(text)])
     again, found = Scrubber().scrub(once)
     assert (again, found) == (once, Counter())
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        ("mail a@b.com, not xa@b.com", ["a@b.com"]),
+        ("password: hunter22 or password: hunter22xyz, again hunter22", ["hunter22"]),
+    ],
+)
+def test_a_secret_that_is_part_of_another_goes_where_it_stands_alone(
+    text: str, secrets: list[str]
+) -> None:
+    clean, found = Scrubber().scrub([assistant(text)])
+    said = str(clean[0]["content"])
+    assert not [secret for secret in secrets if secret in said]
+    assert found.total() == 2
+
+
+def test_a_secret_that_only_ever_is_part_of_another_is_no_find_of_its_own() -> None:
+    text = "password: hunter22-and-more"
+    clean, found = Scrubber(["hunter22"]).scrub([assistant(text)])
+    assert found == Counter(password=1)
+    assert clean[0]["content"] == "password: [removed password]"
+
+
+@pytest.mark.parametrize(
+    "unit", ["eyJ", "://", "//a:", "sk-", "T3BlbkFJ", ":_authToken= ", "a.eyJ"]
+)
+def test_a_text_made_to_be_slow_is_searched_in_linear_time(unit: str) -> None:
+    """Quadratic patterns of `detect-secrets` would take minutes for it."""
+    text = unit * (400_000 // len(unit))
+    clean, _ = Scrubber().scrub([assistant(text)])
+    assert clean
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9P",
+        "//registry.npmjs.org/:_authToken=npm_abcdefghijklmnopqrstuvwxyz0123456789",
+        "xsk-abcdefghij0123456789T3BlbkFJabcdefghij0123456789",
+    ],
+)
+def test_what_is_searched_in_linear_time_is_found_as_before(secret: str) -> None:
+    clean, found = Scrubber().scrub([assistant(f"use {secret} here")])
+    assert found["key"] == 1
+    assert secret.rpartition("=")[2] not in str(clean[0]["content"])
+
+
+@pytest.mark.parametrize("secret", ["4111 1111 1111 1111", "+63 917 123 4567", "0917-123-4567"])
+@pytest.mark.parametrize("beside", ["{} ", "1 {}", "0 {}", "{}   8.8.8.8", "{}\n0 {}"])
+def test_a_number_beside_another_is_found(secret: str, beside: str) -> None:
+    clean, _ = Scrubber().scrub([assistant(beside.format(secret, secret))])
+    assert secret not in str(clean[0]["content"])

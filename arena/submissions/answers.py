@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from arena.submissions.common_words import COMMON_WORDS
 from arena.submissions.encoded import MIN_RUN, decoded, encoded_runs
+from arena.submissions.form import Lines
 from arena.submissions.reading import Reading
 from arena.submissions.rules import Rule, Violation, violation
 from scoring.types import Problem
@@ -161,8 +162,9 @@ class AnswerIndex:
         if not len(runs.hashes):
             return []
         for line, text in texts:
+            lines = Lines(text, line)
             for value, place, words in _runs(self._key, kind, text):
-                seen.setdefault(value, (line + text.count("\n", 0, place), words))
+                seen.setdefault(value, (lines.at(place), words))
         hashes = np.fromiter(seen, dtype=np.uint64, count=len(seen))
         if not len(hashes):
             return []

@@ -160,10 +160,11 @@ class Evaluator:
         self.note(node, value)
         return value
 
-    def note(self, node: ast.expr, value: Any) -> None:
-        """Keep what was made from pieces."""
-        if isinstance(value, str | bytes | int) and not isinstance(node, _LEAVES):
-            self.built[id(node)] = (node, value)
+    def note(self, node: ast.expr, value: Any, place: ast.AST | None = None) -> None:
+        """Keep what was made from pieces, at an expression or at another `place`."""
+        leaf = place is None and isinstance(node, _LEAVES)
+        if isinstance(value, str | bytes | int) and not leaf:
+            self.built[id(place or node)] = (node, value)
 
     def iterable(self, node: ast.expr) -> Sequence[Any] | None:
         """The items of a constant collection, or None."""
@@ -211,18 +212,21 @@ class Evaluator:
 
     def _of_binop(self, node: ast.BinOp) -> Any:
         left, right = self.attempt(node.left), self.attempt(node.right)
-        return self.apply(BINARY[type(node.op)], left, right) if known(left, right) else no_value()
+        return self.operate(node.op, left, right)
+
+    def operate(self, operator: ast.operator, left: Any, right: Any) -> Any:
+        """The value of a binary operation. Raises Unknown."""
+        function = BINARY.get(type(operator))
+        return self.apply(function, left, right) if function else no_value()
 
     def _of_unaryop(self, node: ast.UnaryOp) -> Any:
         return self.apply(UNARY[type(node.op)], self.value(node.operand))
 
     def _of_boolop(self, node: ast.BoolOp) -> Any:
-        value: Any = None
-        for part in node.values:
-            value = self.value(part)
-            if bool(value) is isinstance(node.op, ast.Or):
-                break
-        return value
+        for part in [self.attempt(part) for part in node.values]:
+            if not known(part) or bool(part) is isinstance(node.op, ast.Or):
+                return part if known(part) else no_value()
+        return part
 
     def _of_compare(self, node: ast.Compare) -> Any:
         left = self.attempt(node.left)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from arena.submissions.canonical import OWN, Canonical, Token
+from arena.submissions.form import Lines
 from arena.submissions.scopes import Scopes
 
 GRAM = 8
@@ -109,8 +110,9 @@ def _triples(line: int, text: str, found: dict[int, Place]) -> None:
     words = [(m[0].lower(), m.start()) for m in _WORD.finditer(text)]
     if len(words) < MIN_WORDS:
         return
+    lines = Lines(text, line)
     for triple in zip(words, words[1:], words[2:], strict=False):
         if sum(len(word) for word, _ in triple) < 8:
             continue
-        here = line + text.count("\n", 0, triple[0][1]) if len(text) < 20_000 else line
+        here = lines.at(triple[0][1])
         found.setdefault(_hash(["\x04", *(word for word, _ in triple)]), (here, here))

@@ -20,7 +20,7 @@ from arena.submissions.evaluation import (
     SpentError,
     no_value,
 )
-from arena.submissions.operations import BINARY, Unknown
+from arena.submissions.operations import Unknown
 from arena.submissions.scopes import Scopes
 
 MAX_CALLS = 8
@@ -102,9 +102,9 @@ class Folder(Evaluator):
             return
         try:
             left = self.lookup(self._scopes.of(node.target), node.target.id)
-            value = self.apply(BINARY[type(node.op)], left, right)
-            self.note(node.value, value)
-        except (Unknown, KeyError):
+            value = self.operate(node.op, left, right)
+            self.note(node.value, value, place=node)
+        except Unknown:
             value = UNKNOWN
         self.assign(node.target, value)
 

@@ -7,6 +7,7 @@ a hostile file, so this runs in the worker (`worker`), never in the arena's proc
 from __future__ import annotations
 
 import ast
+import bisect
 import re
 import warnings
 from collections.abc import Iterator
@@ -92,6 +93,18 @@ def invisible(text: str, policy: Policy, line: int) -> Iterator[Violation]:
                 f"{len(match[0])} invisible characters in a row, {total} so far",
             )
             return
+
+
+class Lines:
+    """The lines of one text, for many places in it."""
+
+    def __init__(self, text: str, first: int = 1) -> None:
+        self._first = first
+        self._breaks = [match.start() for match in re.finditer("\n", text)]
+
+    def at(self, place: int) -> int:
+        """The line of a place, where the text begins on line `first`."""
+        return self._first + bisect.bisect_left(self._breaks, place)
 
 
 def position(text: str, place: int) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from arena.submissions.encoded import encoded_runs, is_packed
 from arena.submissions.folding import Folder
-from arena.submissions.form import invisible
+from arena.submissions.form import Lines, invisible
 from arena.submissions.policy import Policy
 from arena.submissions.rules import Rule, Violation, violation
 
@@ -30,7 +30,7 @@ MAX_GROUP = 16
 """A list of so few words may be the keywords of one problem."""
 _ID_LIKE = re.compile(r"(?<![\w.])\d{7,13}(?![\w.]*\d)")
 _NUMBER = re.compile(r"\d{5,19}")
-_ROW = re.compile(r"^[^|\t;]{3,}?(?:\||\t|=>|->|::|;).{2,}$", re.MULTILINE)
+_ROW = re.compile(r"^[^|\t;\n]{3,200}?(?:\||\t|=>|->|::|;).{2,}$", re.MULTILINE)
 _BLANKS = re.compile(r"(?=[ \t]*\t)(?=[ \t]* )[ \t]{48,}")
 MAX_NUMBERS = 20_000
 
@@ -187,13 +187,13 @@ class Literals:
             if 7 <= len(digits) <= 13 and not _is_round(digits):
                 like.setdefault(digits, line)
         for start, text in self.texts:
+            lines = Lines(text, start)
             for match in _NUMBER.finditer(text):
-                line = start + text.count("\n", 0, match.start())
                 if len(self.numbers) < MAX_NUMBERS:
-                    self.numbers.setdefault(match[0], line)
+                    self.numbers.setdefault(match[0], lines.at(match.start()))
             for match in _ID_LIKE.finditer(text):
                 if not _is_round(match[0]):
-                    like.setdefault(match[0], start + text.count("\n", 0, match.start()))
+                    like.setdefault(match[0], lines.at(match.start()))
         if len(like) > self._policy.max_id_like:
             shown = ", ".join(sorted(like, key=lambda d: (like[d], d))[:3])
             self._report(Rule.ID_TABLE, min(like.values()), f"{len(like)} of them: {shown} …")

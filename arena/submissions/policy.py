@@ -122,7 +122,7 @@ class Policy:
 
     max_bytes: int = 512 << 10
     max_name_chars: int = 100
-    max_nodes: int = 150_000
+    max_nodes: int = 80_000
     """Nodes of the syntax tree: bounds the time that reading takes."""
     max_depth: int = 250
     """Depth of the syntax tree."""

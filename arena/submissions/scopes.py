@@ -36,6 +36,11 @@ class Binding:
     each: ast.expr | None = None
 
 
+MAX_BINDINGS = 32
+"""Values of one name that are told apart: no file makes the reading quadratic."""
+_MANY = Binding(Kind.VALUE)
+
+
 @dataclass(slots=True, eq=False)
 class Scope:
     """A module, class, function or comprehension."""
@@ -53,7 +58,14 @@ class Scope:
 
     def bind(self, name: str, binding: Binding) -> None:
         """Note a binding in the scope that it belongs to."""
-        self._home(name).bindings.setdefault(name, []).append(binding)
+        bindings = self._home(name).bindings.setdefault(name, [])
+        if binding.kind is not Kind.VALUE:
+            if binding not in bindings:
+                bindings.insert(0, binding)
+        elif len(bindings) < MAX_BINDINGS:
+            bindings.append(binding)
+        elif bindings[-1] != _MANY:
+            bindings.append(_MANY)
 
     def _home(self, name: str) -> Scope:
         if name not in self.outer:

@@ -2,8 +2,9 @@
 
 `tests/fixtures/admission/*.txt` hold many files each, headed `=== name | class | rules`;
 `escaped` at the end of a head means that the body is written with byte escapes. Copies are
-made here from the honest agents of the same half, by disguises that know nothing of the
-detector. The halves: `dev`, which the limits were set on, and `held_out`, which they were not.
+made here from the honest agents of the same part, by disguises that know nothing of the
+detector. The parts: `dev`, which the limits were set on; `held_out`, written at the same time and
+first read when they stood, with what it showed then mended; `fresh`, written after that.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tests.unit.arena.submissions.disguises import disguise, merge
 
 FIXTURES = Path(__file__).resolve().parents[3] / "fixtures" / "admission"
 BANK = FIXTURES / "bank.jsonl"
-HALVES = ("dev", "held_out")
+PARTS = ("dev", "held_out", "fresh")
 _HEAD = re.compile(r"^=== (.*)\n", re.MULTILINE)
 
 
@@ -70,8 +71,12 @@ COPIES: dict[str, tuple[tuple[str, ...], ...]] = {
         ("dead_code", "dead_code"),
         ("rename", "rewrite", "reorder", "reword", "dead_code", "constants", "comment"),
     ),
+    "fresh": (
+        ("rename", "dead_code", "rewrite"),
+        ("cut", "reword", "constants", "rename", "reorder"),
+    ),
 }
-"""Disguises of each half; every honest agent of the half is copied by each of them."""
+"""Disguises of each part; every honest agent of the part is copied by each of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +88,11 @@ class CopyCase:
     source: bytes
 
 
-def copies(half: str) -> Iterator[CopyCase]:
-    """Every honest agent of a half in every disguise, and joined with its neighbour."""
-    honest = [(case.name, case.source.decode("utf-8")) for case in bundle(f"honest_{half}")]
+def copies(part: str) -> Iterator[CopyCase]:
+    """Every honest agent of a part in every disguise, and joined with its neighbour."""
+    honest = [(case.name, case.source.decode("utf-8")) for case in bundle(f"honest_{part}")]
     for number, (name, text) in enumerate(honest):
-        for names in COPIES[half]:
+        for names in COPIES[part]:
             rng = random.Random(f"{name}/{'+'.join(names)}")
             made = disguise(text, names, rng)
             yield CopyCase((name,), "+".join(names) or "identical", made.encode("utf-8"))

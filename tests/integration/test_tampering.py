@@ -301,6 +301,16 @@ def test_exports_are_checked_in_the_order_of_the_log(history: History) -> None:
     assert checked(*reversed(history.exports)).failed == 0
 
 
+@pytest.mark.parametrize("name", ["problem_id", "bucket", "cluster", "pool"])
+def test_a_validator_that_calls_its_problem_another_is_found(
+    name: str, forger: Forger, history: History
+) -> None:
+    """The outcome follows from the problem that the hash binds: the name must be its name."""
+    forger.resealed(4, lambda value: value["problem"].update({name: "shop"}), ALICE)
+    forger.relogged()
+    assert codes(checked(forger.written(), world=history.world)) == {"record.problem_other"}
+
+
 # Keys -----------------------------------------------------------------------------------
 
 

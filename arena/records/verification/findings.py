@@ -59,6 +59,8 @@ class Code(StrEnum):
     RECORD_SIZE = "record.size"
     RECORD_KIND = "record.kind"
     RECORD_DUPLICATE_RUN = "record.duplicate_run"
+    RECORD_PROBLEM = "record.problem_other"
+    """It names another problem than the one that its `content_hash` binds it to."""
     # Its seal ----------------------------------------------------------------
     SEAL_MISSING = "seal.missing"
     SEAL_BROKEN = "seal.broken"

@@ -12,6 +12,7 @@ from arena.records.verification.contents import Opened
 from arena.records.verification.findings import Check, Code, Report
 from arena.records.verification.materials import Workbench
 from arena.runs.canonical import canonical
+from arena.runs.problems import problem_ref
 from arena.runs.rescoring import rejudge_axis, rescore
 from judge.citations import holds, needs_thinking
 from judge.facts import read_facts
@@ -33,8 +34,10 @@ def check_run(opened: Opened, bench: Workbench, report: Report) -> None:
     value = cast("dict[str, Any]", opened.value)
     assert opened.trace is not None
     check_closed(opened, report)
+    problem = bench.problem(value["problem"].get("content_hash"))
+    if problem is not None:
+        _check_problem(opened, value["problem"], problem, report)
     if value["closed"]:
-        problem = bench.problem(value["problem"].get("content_hash"))
         _check_outcome(opened, value, problem, bench, report)
         _check_axis(opened, value, problem, bench, report)
         if value["verdict"] is not None:
@@ -42,6 +45,16 @@ def check_run(opened: Opened, bench: Workbench, report: Report) -> None:
     check_score(opened.place, value, _success(value), report)
     if value["verdict"] is not None:
         check_citations(opened.place, value["verdict"], opened.trace, report)
+
+
+def _check_problem(opened: Opened, said: dict[str, Any], problem: Problem, report: Report) -> None:
+    """What a record calls its problem is what the problem is called."""
+    ref = problem_ref(problem)
+    for name in ("problem_id", "bucket", "cluster", "pool"):
+        if said.get(name) != (right := getattr(ref, name)):
+            detail = f"{name} is {_short(said.get(name))}; that of its problem is {_short(right)}"
+            report.found(Code.RECORD_PROBLEM, Check.CONTENT, opened.place, detail)
+            return
 
 
 def check_closed(opened: Opened, report: Report) -> None:

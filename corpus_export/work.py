@@ -23,16 +23,19 @@ from arena.season.release import Release
 from corpus_export.features import features
 from corpus_export.gates import coefficient_gate, refused
 from corpus_export.normalise import messages_of, normalise
-from corpus_export.rows import SPLITS, Place, Verdict, row_of
+from corpus_export.rows import AXES, SPLITS, Place, Verdict, row_of
 from corpus_export.sources import RawRecord
 from corpus_export.tokens import TokenCounter, open_tokens
 from corpus_export.types import Features, Reason, Reject, Trajectory
 from corpus_export.workfile import Found
 from sandbox.catalog import Catalog, open_catalog
-from scoring.types import Json, JsonObject
+from scoring.types import Bucket, Json, JsonObject
 
 DETAIL_CHARS = 300
-_UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
+_UNREADABLE = (
+    *(ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +137,10 @@ class _Examination:
             digest,
             run_id=_text(record["run_id"]),
             problem_id=_text(problem["problem_id"]),
-            bucket=_text(problem["bucket"]),
+            bucket=Bucket(_text(problem["bucket"])).value,
             cluster=self._place.cluster if self._place else None,
             side=self._place.side.value if self._place else None,
-            axis=_text(axis["axis"]) if axis else None,
+            axis=_axis(axis["axis"]) if axis else None,
             agent=_text(cast("JsonObject", record["agent"])["name"]),
             coefficient=self._verdict.coefficient if self._verdict else None,
             quality=self._verdict.quality if self._verdict else None,
@@ -149,7 +152,10 @@ class _Examination:
 
     def run(self) -> tuple[Found, bytes | None]:
         """Through the stages, in order, up to the first that refuses."""
-        reject = self._sealed() or self._usable()
+        reject = self._sealed()
+        if self._setup.public and not self._released:
+            return self._withheld(), None
+        reject = reject or self._usable()
         if reject is not None:
             return self._refused(reject)
         assert self._place is not None
@@ -194,11 +200,20 @@ class _Examination:
             return Reject(Reason.NO_PROBLEM, str(self._found.problem_id))
         if self._examiner.catalog(str(self._found.catalog_hash)) is None:
             return Reject(Reason.OTHER_CATALOGUE, str(self._found.catalog_hash))
-        if self._setup.public and not self._released:
-            return Reject(Reason.NOT_RELEASED)
         if self._place.side not in SPLITS:
             return Reject(Reason.NEVER_TOUCH)
         return None
+
+    def _withheld(self) -> Found:
+        """All that is public of a record that is not released: its hash, and whose chain it
+        is in. Whatever else is wrong with it is not for everybody to know either."""
+        known = self._found
+        return Found(
+            known.record_hash,
+            validator=known.validator,
+            sequence=known.sequence,
+            reason=Reason.NOT_RELEASED,
+        )
 
     @property
     def _released(self) -> bool:
@@ -255,6 +270,13 @@ def _own_verdict(record: JsonObject) -> Verdict | None:
 def _tool_calls(record: JsonObject) -> int:
     events = cast("list[JsonObject]", cast("JsonObject", record["trace"])["events"])
     return sum(event["kind"] == "tool" for event in events)
+
+
+def _axis(value: Json) -> str:
+    """Raises ValueError for one that has no file: its rows would be written nowhere."""
+    if value not in AXES:
+        raise ValueError(f"{value!r:.80} is no axis")
+    return _text(value)
 
 
 def _text(value: Json) -> str:

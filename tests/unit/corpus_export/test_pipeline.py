@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import random
 from datetime import date
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from arena.problems.partition import read_partition
 from arena.problems.pools import Side
 from arena.runs.canonical import canonical
-from arena.runs.record import EncodedRecord, Kind
+from arena.runs.record import EncodedRecord, Kind, RunRecord
 from arena.season.release import Release
 from corpus_export.checking import verify
 from corpus_export.exceptions import (
@@ -357,6 +358,52 @@ def test_a_public_export_holds_only_what_is_released(day: Day, tmp_path: Path) -
     assert made.manifest["public"] is True
     assert "Not public" not in (tmp_path / "out" / "README.md").read_text()
     assert list(verify(tmp_path / "out")) == []
+
+
+def test_a_public_export_tells_nothing_of_what_is_not_released(day: Day, tmp_path: Path) -> None:
+    """Until its release a record is public as a hash in a chain."""
+    hidden = day.run(2, label="hidden")
+    broken = day.run(3, label="hidden", catalog_hash="ff" * 32)
+    day.add(day.run(0), hidden, broken)
+    job = day.job(tmp_path / "out", public=True)
+    release = Release(frozenset({"p1"}), frozenset({day.run(0).agent.source_hash}))
+    setup = dataclasses.replace(job.setup, release=release)
+    made = export(dataclasses.replace(job, setup=setup), Quiet(), silent)
+    refused = lines(tmp_path / "out" / "rejects.jsonl.zst")
+    assert {str(line["record_hash"]) for line in refused} == {
+        hidden.encode().hash,
+        broken.encode().hash,
+    }
+    public = {"record_hash", "stage", "reason", "validator", "sequence"}
+    assert all({k for k, v in line.items() if v not in (None, "")} == public for line in refused)
+    assert "hidden" not in json.dumps(made.manifest)
+    assert list(verify(tmp_path / "out")) == []
+
+
+def _other(record: RunRecord, **changes: Any) -> EncodedRecord:
+    """A record that its validator wrote otherwise."""
+    value = json.loads(record.encode().content)
+    for name, change in changes.items():
+        value[name] = value[name] | change
+    return EncodedRecord(canonical(value | {"run_id": "odd"}))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"timing": {"finished_at": "0001-01-01T00:00:00+14:00"}},
+        {"axis": {"axis": "C"}},
+        {"problem": {"bucket": "other"}},
+    ],
+)
+def test_a_field_that_no_row_can_have_is_a_counted_reject(
+    changes: dict[str, Any], day: Day, tmp_path: Path
+) -> None:
+    day.add(day.run(0))
+    day.put(_other(day.run(1), **changes))
+    made = day.export(tmp_path / "out")
+    assert reasons(tmp_path / "out") == {"odd": "record.unreadable"}
+    assert cast("dict[str, Any]", made.manifest["funnel"])["rows"] == 1
 
 
 def test_files_release_nothing(day: Day, tmp_path: Path) -> None:

@@ -30,15 +30,20 @@ def printed(source: bytes | str) -> Fingerprint:
 
 
 @pytest.fixture(scope="module")
-def index() -> CopyIndex:
+def prints() -> dict[str, Fingerprint]:
+    return {name: printed(source) for name, source in ORIGINALS.items()}
+
+
+@pytest.fixture(scope="module")
+def index(prints: dict[str, Fingerprint]) -> CopyIndex:
     known = CopyIndex()
-    for name, source in ORIGINALS.items():
-        known.add(name, f"hotkey of {name}", printed(source))
+    for name, found in prints.items():
+        known.add(name, f"hotkey of {name}", found)
     return known
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(
     name=st.sampled_from(sorted(ORIGINALS)),
@@ -59,9 +64,11 @@ def test_renaming_reformatting_and_reordering_hide_nothing(
     assert name in told | {index.identical(found.sha256)}
 
 
-def test_agents_of_different_authors_are_no_copies(index: CopyIndex) -> None:
-    for name, source in ORIGINALS.items():
-        assert index.copied(printed(source), POLICY, f"hotkey of {name}") == (), name
+def test_agents_of_different_authors_are_no_copies(
+    index: CopyIndex, prints: dict[str, Fingerprint]
+) -> None:
+    for name, found in prints.items():
+        assert index.copied(found, POLICY, f"hotkey of {name}") == (), name
 
 
 def test_an_authors_own_earlier_version_is_no_copy() -> None:
@@ -112,12 +119,14 @@ def test_the_prompt_alone_is_found_too(index: CopyIndex) -> None:
     assert told == {"long_prompt": "prose"}
 
 
-def test_adding_many_at_a_time_or_one_by_one_gives_the_same_answers() -> None:
+def test_adding_many_at_a_time_or_one_by_one_gives_the_same_answers(
+    prints: dict[str, Fingerprint],
+) -> None:
     asked_often, asked_once = CopyIndex(), CopyIndex()
     probe = printed(disguise(ORIGINALS["bm25_rerank"].decode(), ("rename",), random.Random(4)))
-    for name, source in ORIGINALS.items():
+    for name, found in prints.items():
         for known in (asked_often, asked_once):
-            known.add(name, name, printed(source))
+            known.add(name, name, found)
         asked_often.closest(probe)
     assert asked_often.copied(probe, POLICY) == asked_once.copied(probe, POLICY)
     assert len(asked_once) == len(ORIGINALS)

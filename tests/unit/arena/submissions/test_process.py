@@ -80,7 +80,7 @@ def test_too_large_a_file_is_refused_before_it_is_read(reader: Reader) -> None:
 
 # One worker serves all examples: what one leaves behind must not touch the next.
 _LIGHT = settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -39,6 +39,10 @@ async def command(
     when others were faster several times.
     """
     for attempt in range(1, TRIES + 1):
+        # First: a refusal decided on what was true a moment ago would be none.
+        for entry in await journal.read(STREAM, after=loaded.entries):
+            loaded.season.apply(entry.event)
+            loaded.entries = entry.sequence
         events = decide(loaded.season, order, now)
         if not events:
             return events
@@ -47,9 +51,6 @@ async def command(
         except JournalConflictError:
             if attempt == TRIES:
                 raise
-            for entry in await journal.read(STREAM, after=loaded.entries):
-                loaded.season.apply(entry.event)
-                loaded.entries = entry.sequence
             continue
         for event in events:
             loaded.season.apply(event)

@@ -108,10 +108,10 @@ class MetagraphCache:
         return True
 
     async def run(self) -> None:
-        """Read it again and again, until cancelled."""
+        """Read it again and again, until cancelled; the first time after a while."""
         while True:
-            await self.refresh()
             await asyncio.sleep(self._refresh_s)
+            await self.refresh()
 
     @property
     def last(self) -> Metagraph | None:

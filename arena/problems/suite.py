@@ -243,10 +243,22 @@ def _parse(text: str, place: str) -> Json:
         raise ProblemError(f"{place}: broken JSON: {reason}", code=BROKEN_JSON) from None
     if "\\u" in text:  # the only way for what UTF-8 and Postgres cannot hold to come in
         try:
-            check_text(json.dumps(value, ensure_ascii=False).replace("\\u0000", "\0"))
+            _check_texts(value)
         except ValueError as error:
             raise ProblemError(f"{place}: {error}", code=BROKEN_JSON) from None
     return value
+
+
+def _check_texts(value: Json) -> None:
+    if isinstance(value, str):
+        check_text(value)
+    elif isinstance(value, list):
+        for item in value:
+            _check_texts(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            check_text(key)
+            _check_texts(item)
 
 
 def _no_constant(name: str) -> NoReturn:

@@ -166,6 +166,12 @@ def test_a_file_that_cannot_be_read_is_one_clear_error(tmp_path: Path) -> None:
     assert "line 2: not UTF-8" in code_and_message(raw)[1]
 
 
+def test_a_text_may_name_the_escape_of_a_nul_byte(tmp_path: Path) -> None:
+    text = "a cap with the print \\u0000"
+    (problem,) = load_suite(written(tmp_path, line(text))).problems
+    assert problem.query == text
+
+
 def test_a_text_may_hold_unicode_line_separators(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(json.dumps(line("a\u2028b"), ensure_ascii=False) + "\r\n", encoding="utf-8")

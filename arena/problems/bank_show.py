@@ -102,10 +102,10 @@ def problem_row(holding: Holding, *, reveal: bool) -> JsonObject:
 
 
 def _shown_provenance(holding: Holding, *, reveal: bool) -> JsonObject:
-    """Without the seed of what is held out: with the catalogue it would give the problem."""
-    if reveal or holding.pool is not Pool.HELD_OUT:
-        return dict(holding.provenance)
-    return {name: value for name, value in holding.provenance.items() if name != "seed"}
+    """Without the seed: with the catalogue it gives every problem of the same growth, and those
+    are held out still when the first of them is opened."""
+    hidden = frozenset() if reveal else frozenset({"seed"})
+    return {name: value for name, value in holding.provenance.items() if name not in hidden}
 
 
 def problems_table(holdings: Iterable[Holding], *, reveal: bool) -> Table:

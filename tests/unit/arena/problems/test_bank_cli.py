@@ -94,6 +94,19 @@ def test_held_out_texts_and_seeds_are_not_printed_unless_asked_for(catalogue: Pa
         assert "reward" not in after
 
 
+def test_an_opened_problem_does_not_tell_the_seed_that_others_are_held_out_with(
+    catalogue: Path,
+) -> None:
+    call("synthesise", "--catalog", catalogue, "--to", "held_out", "--count", "18")
+    call("rotate")
+    opened = told("list", "--pool", "bank:open")["problems"]
+    assert isinstance(opened, list)
+    assert opened
+    assert ids("bank:held_out")
+    assert "query" in str(opened)
+    assert "seed" not in str(opened)
+
+
 def test_a_bank_cannot_be_grown_again_by_who_has_the_catalogue(
     catalogue: Path, tmp_path: Path
 ) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, cast
@@ -99,8 +99,7 @@ class FileSource:
                 )
         self._spools = [directory / RECORDS for directory in directories]
         self._exported = [_exported(directory) for directory in directories]
-        found = {p.problem_id: p for where in directories for p in _problems_of(where)}
-        self._problems = list(found.values())
+        self._problems = _one_each(p for where in directories for p in _problems_of(where))
         self._verdicts: dict[str, Verdict] = {}
         self._ends: list[int] = []
         self._described = self._scan()
@@ -215,6 +214,24 @@ def _problems_of(directory: Path) -> Iterator[Problem]:
             yield read_problem(value, problem_id="")
     except (OSError, ValueError, ProblemError, zstandard.ZstdError) as error:
         raise BrokenSourceError(f"{path} cannot be read: {error!s:.200}") from error
+
+
+def _one_each(problems: Iterable[Problem]) -> list[Problem]:
+    """Each problem once. Raises BrokenSourceError for an id that two of them have: what is
+    trained on under it would be what another asked, perhaps one of evaluation."""
+    found: dict[str, Problem] = {}
+    for problem in problems:
+        known = found.setdefault(problem.problem_id, problem)
+        if (known.query, known.rewards, known.voucher) != (
+            problem.query,
+            problem.rewards,
+            problem.voucher,
+        ):
+            raise BrokenSourceError(
+                f"two different problems are called {problem.problem_id[:80]!r}",
+                remedy="export their races each by itself",
+            )
+    return list(found.values())
 
 
 def _exported(directory: Path) -> _Exported | None:

@@ -81,6 +81,7 @@ class Worker:
     def _finish(self, number: int, packed: bytes) -> Finished:
         unpacked = Packed.unpack(packed)
         row = unpacked.row
+        row["agent"] = self._name(cast("str", row["agent"]))
         messages, removed = self._scrubber.scrub(
             cast("list[JsonObject]", row["messages"]), foreign=frozenset(unpacked.foreign)
         )
@@ -100,15 +101,25 @@ class Worker:
         return Finished(number, orjson.dumps(row), removed)
 
     def _clean(self, result: tuple[Found, bytes | None]) -> tuple[Found, bytes | None]:
-        """A detail may quote an agent."""
+        """A detail may quote an agent, and agents' names are for their miners to choose."""
         found, packed = result
-        if not found.detail:
+        agent = self._name(found.agent) if found.agent else found.agent
+        detail, _ = self._scrubbed(found.detail)
+        if (agent, detail) == (found.agent, found.detail):
             return result
-        message: JsonObject = {"role": "assistant", "content": found.detail}
+        return replace(found, agent=agent, detail=detail), packed
+
+    def _name(self, name: str) -> str:
+        """A name without what is secret or personal. Hashes, ids and hotkeys may be names."""
+        clean, removed = self._scrubbed(name)
+        return name if removed.keys() <= {"token", "address"} else clean
+
+    def _scrubbed(self, text: str) -> tuple[str, Counter[str]]:
+        if not text:
+            return text, Counter()
+        message: JsonObject = {"role": "assistant", "content": text}
         cleaned, removed = self._scrubber.scrub([message])
-        if not removed:
-            return result
-        return replace(found, detail=str(cleaned[0]["content"])), packed
+        return str(cleaned[0]["content"]), removed
 
 
 class Workers:

@@ -18,19 +18,23 @@ from arena.runs.record import EncodedRecord, Kind, RunRecord
 from arena.season.release import Release
 from corpus_export.checking import verify
 from corpus_export.exceptions import (
+    BrokenSourceError,
     CorpusError,
     EmptyDayError,
     OtherExportError,
     TwoSidesError,
 )
+from corpus_export.opening import Inputs, open_files
 from corpus_export.pipeline import export
 from corpus_export.ranking import RankingSettings
+from corpus_export.settings import ExportOptions
 from corpus_export.types import Reason
 from judge.verdict import Gate
 from scoring.types import JsonObject
 from tests.unit.arena import builders
 from tests.unit.corpus_export.builders import GOOD, Move, find, recommend
 from tests.unit.corpus_export.days import (
+    DAY,
     Day,
     Quiet,
     file_bytes,
@@ -404,6 +408,33 @@ def test_a_field_that_no_row_can_have_is_a_counted_reject(
     made = day.export(tmp_path / "out")
     assert reasons(tmp_path / "out") == {"odd": "record.unreadable"}
     assert cast("dict[str, Any]", made.manifest["funnel"])["rows"] == 1
+
+
+def test_names_of_agents_are_freed_of_secrets_in_rows_rejects_and_manifest(
+    day: Day, tmp_path: Path
+) -> None:
+    secrets = ("jane@example.com", "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789")
+    for number, secret in enumerate(secrets):
+        day.add(day.run(number, label=f"bot {secret}"))
+        day.add(day.run(number, label=f"bot {secret}", gate=None))
+    made = day.export(tmp_path / "out")
+    told = [*rows(tmp_path / "out"), *lines(tmp_path / "out" / "rejects.jsonl.zst"), made.manifest]
+    names = [str(one["agent"]) for one in told[:-1]]
+    assert len(names) == 4
+    assert all("[removed " in name for name in names)
+    assert not [secret for secret in secrets if secret in json.dumps(made.manifest)]
+    assert list(verify(tmp_path / "out")) == []
+
+
+def test_two_problems_of_one_name_are_refused(day: Day, tmp_path: Path) -> None:
+    other = Day(tmp_path / "other")
+    first, second, *rest = other.problems
+    other.problems = [dataclasses.replace(second, problem_id=first.problem_id), *rest]
+    day.add(day.run(0))
+    other.add(other.run(0, label="beta"))
+    inputs = Inputs(catalogs=(day.catalog,), races=(day.write(), other.write()))
+    with pytest.raises(BrokenSourceError, match="two different problems are called 'p1'"):
+        open_files(inputs, ExportOptions(out=tmp_path / "out", day=DAY, workers=1))
 
 
 def test_files_release_nothing(day: Day, tmp_path: Path) -> None:

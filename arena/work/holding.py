@@ -139,10 +139,10 @@ async def take_back(
 ) -> list[RunView]:
     """End the runs whose lease has run out, of one validator or of all: they are STALE, and
     their seats free. What somebody else works on this moment is left for the next time."""
-    expired = rows.HELD, _runs.c.expires_at <= now
-    query = select(_runs.c.evaluation_id).where(*expired).distinct()
+    expired = [rows.HELD, _runs.c.expires_at <= now]
     if validator is not None:
-        query = query.where(_runs.c.validator == validator)
+        expired.append(_runs.c.validator == validator)
+    query = select(_runs.c.evaluation_id).where(*expired).distinct()
     ids = list(await connection.scalars(query))
     if not ids:
         return []

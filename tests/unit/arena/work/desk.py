@@ -38,15 +38,17 @@ def application(url: str) -> AsyncEngine:
 class Desk:
     """A queue and the time."""
 
-    def __init__(self, engine: AsyncEngine, policy: WorkPolicy = POLICY) -> None:
+    def __init__(
+        self, engine: AsyncEngine, policy: WorkPolicy = POLICY, *, salt: str | None = None
+    ) -> None:
         self.engine = engine
         self.queue = WorkQueue(engine, policy)
         self.now = NOON
-        self._salt = uuid4()
+        self._salt = salt or str(uuid4())
         self.first, self.second = self.hash("first"), self.hash("second")
 
     def hash(self, *parts: object) -> str:
-        """The hash of a record that no other desk has."""
+        """The hash of a record, which no desk has but those of the same salt."""
         return hashlib.sha256(repr((self._salt, *parts)).encode()).hexdigest()
 
     async def clear(self) -> None:

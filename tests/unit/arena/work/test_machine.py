@@ -54,7 +54,7 @@ class WorkMachine(RuleBasedStateMachine):
 
     def some(self, place: int) -> Run:
         """One of the runs; the latest most often."""
-        return self.model.runs[-1 - place % min(len(self.model.runs), 1 + place // 6)]
+        return self.model.runs[-1 - min(place // 4, len(self.model.runs) - 1)]
 
     @rule(seconds=st.sampled_from([0, 1, 20, 59, 61, 120, 200, -1, -70, -4000, 4000]))
     def time_passes(self, seconds: int) -> None:
@@ -114,11 +114,14 @@ class WorkMachine(RuleBasedStateMachine):
     def count(self, place: int, problem: str, which: int, validator: str | None) -> None:
         """The record of this problem, another one, or one that may be another problem's."""
         run = self.some(place)
+        self._count(run, validator or run.validator, problem, which)
+
+    def _count(self, run: Run, who: str, problem: str, which: int) -> None:
         assert run.run_id is not None
-        who, now = validator or run.validator, self.desk.now
         name = run.evaluation.evaluation_id, who, problem if which < 2 else "p0", which % 2
         digest = self.desk.hash(*name)
         self.runner.run(self.desk.store(digest))
+        now = self.desk.now
         call = self.desk.queue.count_record(run.run_id, who, problem, digest, now)
         assert self.ask(call) == self.model.count(run, who, problem, digest, now)
 
@@ -127,21 +130,17 @@ class WorkMachine(RuleBasedStateMachine):
     def count_the_rest(self) -> None:
         run = [run for run in self.model.runs if run.held][-1]
         for problem in run.evaluation.problems:
-            digest = self.desk.hash(run.evaluation.evaluation_id, run.validator, problem, 0)
-            self.runner.run(self.desk.store(digest))
-            assert run.run_id is not None
-            call = self.desk.queue.count_record(
-                run.run_id, run.validator, problem, digest, self.desk.now
-            )
-            expected = self.model.count(run, run.validator, problem, digest, self.desk.now)
-            assert self.ask(call) == expected
+            self._count(run, run.validator, problem, 0)
 
     @precondition(lambda self: self.model.runs)
     @rule(place=PLACE, ended=ENDINGS, validator=st.none() | st.none() | VALIDATORS)
     def complete(self, place: int, ended: Ended, validator: str | None) -> None:
         run = self.some(place)
+        self._complete(run, validator or run.validator, ended)
+
+    def _complete(self, run: Run, who: str, ended: Ended) -> None:
         assert run.run_id is not None
-        who, now = validator or run.validator, self.desk.now
+        now = self.desk.now
         said = self.ask(self.desk.queue.complete(run.run_id, who, ended, now))
         expected = self.model.complete(run, who, ended, now)
         if isinstance(expected, str):
@@ -150,6 +149,34 @@ class WorkMachine(RuleBasedStateMachine):
             assert not isinstance(said, str)
             assert (said.run.run_id, said.run.state) == (run.run_id, run.state)
             assert said.run.retry_at == run.retry_at
+
+    @rule(
+        validator=VALIDATORS,
+        turns=st.lists(
+            st.sampled_from(
+                ["fails", "fails", "goes silent", "counts and goes silent", "succeeds"]
+            ),
+            min_size=1,
+            max_size=4,
+        ),
+        wait=st.sampled_from([0, 59, 60, 119, 120, 180]),
+    )
+    def turns(self, validator: str, turns: list[str], wait: int) -> None:
+        """What a validator does that has its day, or a bad one."""
+        for turn in turns:
+            self.claim(validator, 2, "nothing")
+            held = [r for r in self.model.runs if r.held and r.validator == validator]
+            if not held:
+                break
+            if turn in ("succeeds", "counts and goes silent"):
+                for problem in ("p0", "p1")[: 1 + (turn == "succeeds")]:
+                    self._count(held[-1], validator, problem, 0)
+            if turn.endswith("silent"):
+                self.time_passes(120)
+            else:
+                self._complete(held[-1], validator, SUCCESS if turn == "succeeds" else failed())
+            self.time_passes(wait)
+            self.claim(validator, 2, "nothing")
 
     @rule()
     def expire(self) -> None:

@@ -311,6 +311,26 @@ def test_a_validator_that_calls_its_problem_another_is_found(
     assert codes(checked(forger.written(), world=history.world)) == {"record.problem_other"}
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda value: value["verdict"].update(quality="much"),
+        lambda value: value.update(failure="none"),
+        lambda value: value["problem"].update(content_hash=[]),
+        lambda value: value["trace"]["events"][0]["usage"].update(completion_tokens={}),
+    ],
+)
+def test_a_record_whose_fields_are_of_another_kind_does_not_end_the_verification(
+    spoil: Any, forger: Forger, history: History
+) -> None:
+    """Its validator signed it: everybody's verification would end with a traceback."""
+    forger.resealed(4, spoil, ALICE)
+    forger.relogged()
+    report = checked(forger.written(), world=history.world)
+    assert "record.schema" in codes(report)
+    assert report.tallies[Check.OUTCOME].passed >= 6
+
+
 # Keys -----------------------------------------------------------------------------------
 
 

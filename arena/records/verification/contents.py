@@ -24,7 +24,11 @@ from scoring.types import JsonObject
 _RUN_FIELDS = {f.name for f in fields(RunRecord)} | {"schema", "kind", "closed"}
 _VERDICT_FIELDS = {f.name for f in fields(VerdictRecord)} | {"schema", "kind"}
 _HASH = re.compile(r"[0-9a-f]{64}")
-_BROKEN = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
+BROKEN = (
+    *(ValueError, LookupError, TypeError, AttributeError),
+    *(ArithmeticError, RecursionError),
+)
+"""What reading a record raises that has another value where its schema has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +158,7 @@ def _read(place: str, digest: str, value: dict[str, Any], report: Report) -> Ope
         code, what = Code.RECORD_VERDICT, "its verdict is of no schema that is known here"
         if verdict is not None:
             _check_verdict(Verdict.from_json(verdict))
-    except _BROKEN as error:
+    except BROKEN as error:
         detail = f"{what}: {type(error).__name__}: {error}"
         report.found(code, Check.SCHEMA, place, detail)
         return None

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from arena.records.merkle import leaf_hash
-from arena.records.verification.contents import Opened, check_seal, open_record
-from arena.records.verification.findings import Check, Report
+from arena.records.verification.contents import BROKEN, Opened, check_seal, open_record
+from arena.records.verification.findings import Check, Code, Report
 from arena.records.verification.materials import Materials, Workbench
 from arena.records.verification.scores import check_run
 from arena.runs.record import Kind
@@ -106,10 +106,19 @@ class Worker:
             record = short(hashlib.sha256(line.content).digest())
             return SeenRecord(line.place, line.ref, seal, digest, record)
         if opened.kind is Kind.RUN and self._bench is not None:
-            check_run(opened, self._bench, report)
+            self._check_run(opened, self._bench, report)
         elif opened.kind is Kind.RUN:
             report.uncheckable(Check.OUTCOME, "not asked for")
         return _seen(opened, line, seal, digest)
+
+    def _check_run(self, opened: Opened, bench: Workbench, report: Report) -> None:
+        """One record that cannot be checked is a finding, and does not keep the rest from
+        being checked."""
+        try:
+            check_run(opened, bench, report)
+        except BROKEN as error:
+            detail = f"a field is of the wrong kind: {type(error).__name__}: {error!s:.200}"
+            report.found(Code.RECORD_SCHEMA, Check.SCHEMA, opened.place, detail)
 
 
 def _seen(opened: Opened, line: RecordLine, seal: Seal | None, digest: bytes) -> SeenRecord:

@@ -18,13 +18,14 @@ from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from arena.db.engine import Database, open_database
-from arena.exceptions import ArenaError, ProofError
+from arena.exceptions import ArenaError, Fault, ProofError
 from arena.records.chain_option import SN15, ChainName, Netuid, opened_chain
 from arena.records.finding import Found, found_in_database, found_in_files
 from arena.records.heads import SignedHead
 from arena.records.log import TransparencyLog
 from arena.records.proofs import MAX_BYTES, InclusionProof
 from arena.records.show import record_lines
+from arena.records.verification.contents import BROKEN
 from arena.records.verification.findings import Report
 from arena.records.verification.show import first_findings, table_of, verdict_of
 from arena.records.verification.sources import Source, open_source, read_lines
@@ -139,9 +140,18 @@ def show(
     """
     found = found_in_files(race, name) if race else asyncio.run(_find(name))
     people = console_for_people()
-    for line in record_lines(found.record, found.sealed, found.in_log, found.later):
-        people.print(line, soft_wrap=True)
     write_json(cast("Json", found.record.value), json)
+    try:
+        lines = list(record_lines(found.record, found.sealed, found.in_log, found.later))
+    except BROKEN as error:
+        raise ArenaError(
+            f"the record {found.record.hash} has a field of the wrong kind: {error!s:.200}",
+            code="record.unreadable",
+            fault=Fault.VALIDATOR,
+            remedy="--json - prints it as it is",
+        ) from error
+    for line in lines:
+        people.print(line, soft_wrap=True)
 
 
 async def _find(name: str) -> Found:

@@ -15,11 +15,14 @@ from arena.db.engine import Database
 from arena.exceptions import ArenaError, LogError, ProofError
 from arena.records.export import export_day
 from arena.records.heads import SignedHead
+from arena.records.layout import RECORDS
 from arena.records.log import TransparencyLog
 from arena.records.proofs import InclusionProof
 from arena.records.verification.findings import Check
 from arena.records.verification.stored import DatabaseSource
 from arena.records.verification.verifier import Options, Trust, verify, verify_proof
+from arena.runs.canonical import canonical
+from arena.runs.record import EncodedRecord
 from arena.season.release import Release
 from neurons.cli import main
 from tests.integration.transparency import (
@@ -27,9 +30,12 @@ from tests.integration.transparency import (
     DAYS,
     OPERATOR,
     History,
+    Validator,
     checked,
     codes,
     make_history,
+    morning,
+    write_spool,
 )
 from tests.postgres import sources
 
@@ -184,6 +190,19 @@ async def test_the_commands_from_closing_to_verifying(
         assert "verdict, later" in capsys.readouterr().err
 
     await asyncio.to_thread(commands)
+
+
+def test_a_record_that_cannot_be_shown_is_said_to_be_so_in_one_line(
+    history: History, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    value = json.loads(history.world.run(1).encode().content)
+    value["trace"]["messages"][0] = "no message"
+    record = EncodedRecord(canonical(value))
+    write_spool(tmp_path / RECORDS, [Validator(ALICE).seal(record, morning(DAYS[0], 9))])
+    told = tmp_path / "told.json"
+    assert run("records", "show", "run-1", "--race", str(tmp_path), "--json", str(told)) == 1
+    assert "field of the wrong kind" in capsys.readouterr().err
+    assert json.loads(told.read_text()) == value
 
 
 async def test_a_changed_export_exits_with_one_and_names_what_it_found(

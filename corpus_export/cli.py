@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, cast
@@ -175,6 +176,65 @@ def verify(
             f"{directory} does not hold what it says: {len(findings)} findings{more}"
         )
     console.print(f"{plain(str(directory))} holds what it says", soft_wrap=True)
+
+
+@app.command()
+def rewrite(
+    directory: Directory,
+    out: Annotated[Path, typer.Option(help="Directory to write; it is there when it is whole.")],
+    agents: Annotated[
+        list[Path],
+        typer.Option(help="A folder of released agents' files: of a race, or of an export."),
+    ],
+    model: Annotated[
+        str | None, typer.Option(help="Who writes; without one, the rule-based stand-in.")
+    ] = None,
+    model_url: Annotated[
+        str | None, typer.Option(help="OpenAI-compatible server, beside the operator's table.")
+    ] = None,
+    tokenizer: Annotated[
+        Path | None,
+        typer.Option(help="The trainer's tokenizer.json; without one, tokens are estimated."),
+    ] = None,
+    max_tokens: Annotated[
+        int, typer.Option(min=1, help="The trainer's context; what is longer is refused.")
+    ] = MAX_TOKENS,
+    json: JsonFile = None,
+) -> None:
+    """Let a model write the reasoning between the calls of axis B rows, into a corpus of its own.
+
+    Calls, arguments, observations and recommendation stay as they are, to the byte; thoughts
+    that name what was not shown, or compare nothing, are refused. Every row is marked.
+
+    Example: arena corpus rewrite corpus --agents races/today/agents --out corpus-rewritten
+    """
+    from corpus_export.rewriting.job import RewriteJob, rewrite_export
+    from corpus_export.rewriting.opening import open_rewriter, sources_in
+    from corpus_export.tokens import open_tokens
+
+    async def run() -> JsonObject:
+        async with open_rewriter(model, model_url) as (rewriter, standin):
+            job = RewriteJob(
+                directory,
+                out.absolute(),
+                rewriter,
+                standin,
+                sources_in(agents),
+                open_tokens(tokenizer),
+                max_tokens,
+            )
+            with _progress() as bars:
+                task = bars.add_task("Rewriting", total=None)
+                return await rewrite_export(job, lambda count: bars.advance(task, count))
+
+    made = asyncio.run(run())
+    who = f"the rule-based stand-in {made['model']}" if made["standin"] else str(made["model"])
+    kept = cast("dict[str, int]", made["outcomes"]).get("rewritten", 0)
+    console.print(
+        f"{kept} of {made['read']} rows rewritten by {plain(who)}: {plain(str(out))}",
+        soft_wrap=True,
+    )
+    write_json(made, json)
 
 
 @app.command()

@@ -30,7 +30,8 @@ class _Step:
     calls: str = ""
     seen: list[tuple[str, str]] = field(default_factory=list)
     """Product id and price, as this step's observations show them."""
-    observed: bool = False
+    empty: bool = False
+    """Whether its last observation holds nothing."""
 
 
 def write(conversation: Conversation) -> Speech:
@@ -51,7 +52,7 @@ def _steps(text: str, mark: str, count: int) -> list[_Step]:
         if kind == "calls":
             step.calls = body
             continue
-        step.observed = True
+        step.empty = body.strip() in ("[]", "{}", "")
         for part in re.split(r'(?="product_id")', body):
             found, price = _PRODUCT.match(part), _PRICE.search(part)
             if found and price:
@@ -74,7 +75,7 @@ def _thought(step: _Step, seen: dict[str, str], after: _Step | None) -> str:
             "Nothing has been searched yet, so a search with the words of the request comes first,"
             " and its results will tell which candidates fit the constraints at all."
         )
-    told = "The last results show nothing that fits." if after.observed and not after.seen else ""
+    told = "The last search found nothing." if after.empty else ""
     known = sorted(seen.items(), key=lambda item: (float(item[1]), item[0]))
     wanted = [item for item in known if item[0] in step.calls]
     others = [item for item in known if item not in wanted]

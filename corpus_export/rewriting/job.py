@@ -22,7 +22,7 @@ import zstandard
 from corpus_export.exceptions import CorpusError, CorpusInvalidError
 from corpus_export.manifest import FILE_NAME, read_manifest
 from corpus_export.rewriting.prompts import PROMPT_VERSION
-from corpus_export.rewriting.rewriter import Refused, Rewriter, Rewritten
+from corpus_export.rewriting.rewriter import Refused, Rewriter
 from corpus_export.scrub import Scrubber
 from corpus_export.tokens import TokenCounter
 from corpus_export.writing import LinesWriter, TableWriter, Workplace, WrittenFile, write_file
@@ -112,15 +112,16 @@ async def _one(job: RewriteJob, row: JsonObject, tally: _Tally) -> JsonObject:
     if tokens > job.max_tokens:
         return _refused(row, tally, "too_long", (f"{tokens} tokens",))
     tally.outcomes["rewritten"] += 1
-    return _rewritten(row, result, clean, tokens)
+    writer = [f"rewriter:{result.model}"] if job.standin else []
+    return _rewritten(row, writer, clean, tokens)
 
 
 def _rewritten(
-    row: JsonObject, result: Rewritten, messages: Sequence[JsonObject], tokens: int
+    row: JsonObject, writer: Sequence[str], messages: Sequence[JsonObject], tokens: int
 ) -> JsonObject:
     features = cast("JsonObject", row["features"])
     depth = sum(bool(m["tool_calls"]) for m in messages if m["role"] == "assistant")
-    standins = {*cast("list[str]", row["standins"]), f"rewriter:{result.model}"}
+    standins = {*cast("list[str]", row["standins"]), *writer}
     return {
         **row,
         "messages": list[Json](messages),

@@ -18,6 +18,7 @@ __all__ = [
     "DrawError",
     "ErrorInfo",
     "Fault",
+    "JournalAheadError",
     "JournalConflictError",
     "LogError",
     "LogHeadError",
@@ -130,6 +131,13 @@ class ProofError(ArenaError):
 
     code = "proof.bad"
     fault = Fault.CALLER
+
+
+class JournalAheadError(ArenaError):
+    """An event from a clock that runs ahead."""
+
+    code = "journal.ahead"
+    fault = Fault.PLATFORM
 
 
 class JournalConflictError(ArenaError):

@@ -11,7 +11,8 @@ import asyncio
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC
+from datetime import UTC, datetime, timedelta
+from typing import cast
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
@@ -19,7 +20,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from arena.db import schema
 from arena.db.engine import database_error
-from arena.exceptions import JournalConflictError
+from arena.exceptions import JournalAheadError, JournalConflictError
 from arena.journal import Entry, Event
 from arena.runs.canonical import canonical
 
@@ -27,6 +28,9 @@ _BATCH = 1_000
 """Rows of one INSERT: a large import is not to pass the database's time for an answer."""
 
 _UNIQUE_VIOLATION = "23505"
+
+AHEAD = timedelta(minutes=10)
+"""How far a host's clock may run ahead of the database's."""
 
 
 class PostgresJournal:
@@ -39,7 +43,8 @@ class PostgresJournal:
         self._engine = engine
 
     async def append(self, stream: str, events: Sequence[Event], *, after: int) -> list[Entry]:
-        """As `Journal.append`. Raises ValueError for an event whose time has no zone."""
+        """As `Journal.append`. Raises ValueError for an event whose time has no zone, and
+        JournalAheadError for one that lies in the database's future."""
         # In a thread: a suite is megabytes of canonical JSON.
         rows = await asyncio.to_thread(_rows, stream, events, after)
         with self._told():
@@ -74,7 +79,16 @@ class PostgresJournal:
     async def _insert(self, stream: str, rows: Sequence[dict[str, object]], after: int) -> None:
         table = schema.journal
         last = select(func.coalesce(func.max(table.c.sequence), 0)).where(table.c.stream == stream)
+        latest = max((cast("datetime", row["at"]) for row in rows), default=None)
         async with self._engine.begin() as connection:
+            now = cast("datetime", await connection.scalar(select(func.now())))
+            if latest is not None and latest > now + AHEAD:
+                # What is written cannot be taken back, and everybody would have to wait for it.
+                raise JournalAheadError(
+                    f"{stream}: an event of {latest:%F %T %Z} lies in the future; the database's"
+                    f" clock says {now:%F %T %Z}",
+                    remedy="set this host's clock",
+                )
             # Refuses a gap. What is committed between this and the INSERT meets the key.
             found = await connection.scalar(last)
             if found != after:

@@ -64,7 +64,9 @@ def verify(
     recompute: Annotated[
         bool, typer.Option(help="Decide outcome, axis and citations again from the traces.")
     ] = True,
-    strict: Annotated[bool, typer.Option("--strict", help="Let notices fail, too.")] = False,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Let notices and what cannot be checked fail, too.")
+    ] = False,
     chain: ChainName = None,
     netuid: Netuid = SN15,
     jobs: Annotated[
@@ -166,11 +168,12 @@ def _show(report: Report, strict: bool, json: Path | None) -> None:
         people.print(line, soft_wrap=True)
     people.print(verdict_of(report), soft_wrap=True)
     write_json(cast("Json", report.to_json()), json)
-    if report.failed or (strict and report.noticed):
+    unchecked = sum(tally.uncheckable.total() for tally in report.tallies.values())
+    if report.failed or (strict and (report.noticed or unchecked)):
         first = next((f for f in report.findings if strict or not f.code.is_notice), None)
         raise ArenaError(
             f"{report.failed} checks failed"
-            + (f" and {report.noticed} notices" if strict else "")
+            + (f", {report.noticed} notices, {unchecked} could not be made" if strict else "")
             + (f"; the first: {first.code.value} at {first.place}" if first else ""),
             code="records.not_verified",
         )

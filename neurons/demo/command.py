@@ -159,7 +159,7 @@ def _close_the_day(story: Story, race_id: str, key: str) -> None:
     story.type("race", "verify", "--race", race_id)
     chain = ("--chain", f"local-chain:{CHAIN}")
     story.type("records", "close", "--day", today, *chain)
-    trusted = ("--validator", key, "--operator", key, *chain)
+    trusted = ("--strict", "--validator", key, "--operator", key, *chain)
     story.type("records", "verify", "--catalog", "world.jsonl.gz", *trusted)
     story.type(
         *("corpus", "export", "--day", today, "--catalog", "world.jsonl.gz"),

@@ -566,6 +566,7 @@ def _alter(*path: str, to: Any) -> Any:
         (_alter("final_score", to=0.5), "score.final"),
         (_alter("verdict", "quality", to=0.1), "score.quality"),
         (_alter("verdict", "evidence", to=[]), "citation.false"),
+        (_alter("conditions", "standins", to=[]), "record.standins"),
         (_alter("closed", to=False), "closed.other"),
         (_alter("trace", "schema", to=9), "record.trace"),
         (_alter("schema", to=9), "record.schema"),

@@ -102,6 +102,7 @@ class World:
             record.conditions,
             catalog_hash=catalog.content_hash,
             scoring_version=scoring_pipeline_version(NoTitles()),
+            standins=("model:m",),
         )
         record = replace(record, conditions=conditions)
         if judged:

@@ -61,6 +61,8 @@ class Code(StrEnum):
     RECORD_DUPLICATE_RUN = "record.duplicate_run"
     RECORD_PROBLEM = "record.problem_other"
     """It names another problem than the one that its `content_hash` binds it to."""
+    RECORD_STANDINS = "record.standins"
+    """A stand-in of its trace is not named among its conditions."""
     # Its seal ----------------------------------------------------------------
     SEAL_MISSING = "seal.missing"
     SEAL_BROKEN = "seal.broken"

@@ -34,6 +34,7 @@ def check_run(opened: Opened, bench: Workbench, report: Report) -> None:
     value = cast("dict[str, Any]", opened.value)
     assert opened.trace is not None
     check_closed(opened, report)
+    _check_standins(opened, value["conditions"], report)
     problem = bench.problem(value["problem"].get("content_hash"))
     if problem is not None:
         _check_problem(opened, value["problem"], problem, report)
@@ -55,6 +56,15 @@ def _check_problem(opened: Opened, said: dict[str, Any], problem: Problem, repor
             detail = f"{name} is {_short(said.get(name))}; that of its problem is {_short(right)}"
             report.found(Code.RECORD_PROBLEM, Check.CONTENT, opened.place, detail)
             return
+
+
+def _check_standins(opened: Opened, conditions: dict[str, Any], report: Report) -> None:
+    """What rules answered is named as such: a record must not pass for one of a real model."""
+    assert opened.trace is not None
+    seen = {f"model:{event.model}" for event in opened.trace.llm() if event.standin}
+    if missing := sorted(seen.difference(conditions["standins"])):
+        detail = f"{_short(missing[0])} answered, and is not among its stand-ins"
+        report.found(Code.RECORD_STANDINS, Check.CONTENT, opened.place, detail)
 
 
 def check_closed(opened: Opened, report: Report) -> None:

@@ -6,12 +6,16 @@ import asyncio
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from arena.db.engine import Database
-from arena.db.journal import PostgresJournal
-from arena.exceptions import DatabaseUnreachableError, JournalConflictError
+from arena.db.journal import AHEAD, PostgresJournal
+from arena.exceptions import (
+    DatabaseUnreachableError,
+    JournalAheadError,
+    JournalConflictError,
+)
 from arena.journal import Entry, Event, Journal, MemoryJournal
 from scoring.types import JsonObject
 
@@ -76,6 +80,19 @@ async def test_a_time_without_a_zone_is_refused(database: Database) -> None:
     naive = Event("k", NOON.replace(tzinfo=None), {})
     with pytest.raises(ValueError, match="time zone"):
         await PostgresJournal(database.engine).append("a", [naive], after=0)
+
+
+async def test_a_clock_that_runs_ahead_writes_nothing_that_others_would_wait_for(
+    database: Database,
+) -> None:
+    journal = PostgresJournal(database.engine)
+    async with database.engine.connect() as connection:
+        now = (await connection.execute(select(func.now()))).scalar_one()
+    ahead = Event("k", now + AHEAD + timedelta(minutes=1), {})
+    with pytest.raises(JournalAheadError, match="lies in the future"):
+        await journal.append("s", [Event("k", NOON, {}), ahead], after=0)
+    assert await journal.read("s") == []
+    await journal.append("s", [Event("k", now + AHEAD / 2, {})], after=0)
 
 
 async def test_of_writers_at_once_one_wins_and_the_others_are_told(database: Database) -> None:

@@ -11,7 +11,8 @@ from pathlib import Path
 from arena.problems.clusters import Clusters
 from arena.problems.partition import Partition, read_partition, write_partition
 from arena.problems.placement import decide
-from arena.problems.suite import load_suites
+from arena.problems.pools import Side
+from arena.problems.suite import load_suite, load_suites, problem_to_json, write_suite
 from arena.season.release import NOTHING, Release
 from arena.settings import ArenaSettings
 from corpus_export.exceptions import CorpusError
@@ -71,13 +72,11 @@ def open_files(inputs: Inputs, options: ExportOptions) -> ExportJob:
             "the problems of these records are not known",
             remedy="give the suites that were raced with --suite",
         )
-    base = Partition()
-    if inputs.partition is not None and inputs.partition.exists():
-        base = read_partition(inputs.partition)
-    partition = placed(base, problems, inputs.seed)
-    if inputs.partition is not None:
+    if inputs.partition is None:
+        partition = placed(Partition(), problems, inputs.seed)
+    else:
         # Before the export: evaluation may be frozen and unused, never used and not frozen.
-        write_partition(partition, inputs.partition)
+        partition = extend_file(inputs.partition, problems, inputs.seed)
     release = Release(everything=True) if source.released else NOTHING
     return job_of(inputs, options, source, partition, problems, release)
 
@@ -101,6 +100,35 @@ def open_day(
         partition = source.ask(lambda e: current_partition(e, problems, inputs.seed))
         release = source.ask(lambda e: release_now(e, datetime.now(UTC)))
         yield job_of(inputs, options, source, partition, problems, release)
+
+
+def extend_file(path: Path, problems: Sequence[Problem], seed: str) -> Partition:
+    """The partition of a file with these problems in it, written back.
+
+    Beside the file lie all problems that it places, `PATH.problems.jsonl.gz`: a variant of one
+    joins its cluster only when that one is known, too. Raises CorpusError when they are not
+    at hand, or when an id stands for two problems.
+    """
+    beside = path.with_name(path.name + ".problems.jsonl.gz")
+    base = read_partition(path) if path.exists() else Partition()
+    known = {p.problem_id: p for p in load_suite(beside).problems} if beside.exists() else {}
+    for problem in problems:
+        earlier = known.setdefault(problem.problem_id, problem)
+        if problem_to_json(earlier) != problem_to_json(problem):
+            raise CorpusError(f"problem {problem.problem_id[:80]} is another one than in {beside}")
+    placed_ids = {name for side in Side for name in base.problems(side)}
+    if missing := sorted(placed_ids.difference(known)):
+        raise CorpusError(
+            f"{len(missing)} problems that {path} places are not at hand, {missing[0][:80]} first:"
+            " a variant of one could not be told from a new problem",
+            remedy="give the suites that hold them with --suite",
+        )
+    partition = placed(base, list(known.values()), seed)
+    # Problems first: those that no partition places yet do no harm.
+    write_suite(known.values(), beside)
+    beside.chmod(0o600)
+    write_partition(partition, path)
+    return partition
 
 
 def placed(base: Partition, problems: Sequence[Problem], seed: str) -> Partition:

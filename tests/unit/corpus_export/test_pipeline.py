@@ -534,6 +534,45 @@ def test_later_exports_never_change_the_frozen_evaluation(tmp_path: Path) -> Non
         assert held_out == set(evaluation)
 
 
+def test_a_variant_of_an_evaluation_problem_is_known_on_a_day_without_it(tmp_path: Path) -> None:
+    kept = tmp_path / "partition.json"
+    first = Day(tmp_path / "day1")
+    first.add(*(first.run(number) for number in range(9)))
+    first.export(tmp_path / "out1", partition=kept)
+    evaluation = set(read_partition(kept).problems(Side.EVALUATION))
+    variants = [
+        dataclasses.replace(p, problem_id=f"{p.problem_id}-again", query=f"{p.query} now")
+        for p in first.problems
+        if p.problem_id in evaluation
+    ]
+    assert variants
+    second = Day(tmp_path / "day2", problems=variants)
+    second.add(*(second.run(number) for number in range(len(variants))))
+    second.export(tmp_path / "out2", partition=kept)
+    assert list(rows(tmp_path / "out2")) == []
+    now = read_partition(kept)
+    assert {now.side_of(p.problem_id) for p in variants} == {Side.NEVER}
+    assert set(now.problems(Side.EVALUATION)) == evaluation
+
+
+def test_a_partition_without_its_problems_is_refused(tmp_path: Path) -> None:
+    kept = tmp_path / "partition.json"
+    day = Day(tmp_path / "day1")
+    day.add(*(day.run(number) for number in range(9)))
+    day.export(tmp_path / "out1", partition=kept)
+    (tmp_path / "partition.json.problems.jsonl.gz").unlink()
+    other = Day(tmp_path / "day2", problems=[_bridge(day.problems, "p1", "p2", "new")])
+    other.add(other.run(0))
+    with pytest.raises(CorpusError, match="not at hand"):
+        other.export(tmp_path / "out2", partition=kept)
+    changed = [dataclasses.replace(day.problems[0], query="something else altogether")]
+    day.export(tmp_path / "out3", partition=kept)
+    swapped = Day(tmp_path / "day3", problems=[*changed, *day.problems[1:]])
+    swapped.add(swapped.run(0))
+    with pytest.raises(CorpusError, match="is another one than"):
+        swapped.export(tmp_path / "out4", partition=kept)
+
+
 def _bridge(known: list[Any], one: str, other: str, name: str) -> Any:
     """A problem that wants the products of two others: it joins their clusters."""
     rewards = tuple(r for p in known if p.problem_id in (one, other) for r in p.rewards)

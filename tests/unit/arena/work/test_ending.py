@@ -164,6 +164,7 @@ async def test_hostile_text_of_a_failure_is_bounded_and_stored(desk: Desk) -> No
 async def test_cancelling_ends_what_is_open_of_a_version_and_nothing_else(desk: Desk) -> None:
     kept = await desk.open()
     ended = await desk.open(race="race-1")
+    desk.later(1)
     other = await desk.open(race="race-2", version=ended.version, needed=2)
     await desk.succeed(await desk.claimed(A))
     await desk.open(race="race-1", version=ended.version)  # the same: changes nothing

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 from sqlalchemy import NullPool, event
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DBAPIError, DisconnectionError, SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from arena.db.embedded import EmbeddedPostgres
@@ -44,7 +45,10 @@ class Database:
     the embedded server if it must, and migrates. It is called again after an outage.
     """
 
-    def __init__(self, settings: ArenaSettings) -> None:
+    def __init__(self, settings: ArenaSettings, *, trusted_s: float = 0.0) -> None:
+        """`trusted_s`: how long after its last use a connection is taken without asking the
+        server whether it lives, which takes three round trips. One that the server closed
+        meanwhile is noticed all the same; a request may meet one that it lost silently."""
         self._embedded: EmbeddedPostgres | None = None
         if settings.database_url is None:
             self._embedded = EmbeddedPostgres(settings.data_dir)
@@ -60,8 +64,10 @@ class Database:
             owner, poolclass=NullPool, connect_args=connect_args
         )
         self.engine: AsyncEngine = create_async_engine(
-            url, pool_pre_ping=True, pool_timeout=timeout, connect_args=connect_args
+            url, pool_pre_ping=not trusted_s, pool_timeout=timeout, connect_args=connect_args
         )
+        if trusted_s:
+            _ask_after(self.engine, trusted_s)
         event.listen(self.engine.sync_engine, "do_connect", self._give_rights_up)
         self._separate = owner != url
         self.guard: Guard | None = None
@@ -110,13 +116,36 @@ class Database:
 
 
 @asynccontextmanager
-async def open_database(settings: ArenaSettings) -> AsyncIterator[Database]:
+async def open_database(
+    settings: ArenaSettings, *, trusted_s: float = 0.0
+) -> AsyncIterator[Database]:
     """A database, closed at the end. It answers only after `ready()`."""
-    database = Database(settings)
+    database = Database(settings, trusted_s=trusted_s)
     try:
         yield database
     finally:
         await database.close()
+
+
+def _ask_after(engine: AsyncEngine, seconds: float) -> None:
+    """Ask a pooled connection whether it lives only when it was idle for so long."""
+
+    @event.listens_for(engine.sync_engine, "checkin")
+    def used(_connection: Any, record: Any) -> None:
+        record.info["used"] = time.monotonic()
+
+    @event.listens_for(engine.sync_engine, "checkout")
+    def taken(connection: Any, record: Any, _proxy: Any) -> None:
+        last = record.info.get("used")
+        if last is None:  # made this moment
+            return
+        if record.driver_connection.is_closed():
+            raise DisconnectionError("the server closed it")
+        if time.monotonic() - last > seconds:
+            try:
+                engine.dialect.do_ping(connection)
+            except engine.dialect.loaded_dbapi.Error as error:
+                raise DisconnectionError("the server does not answer on it") from error
 
 
 def asyncpg_url(text: str) -> URL:

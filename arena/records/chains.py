@@ -23,14 +23,12 @@ async def insert_seals(connection: AsyncConnection, found: Sequence[Sealed]) -> 
     Raises SealForkError naming both seals when one forks its chain, and SealError for bytes
     that are no seal.
     """
-    await connection.execute(
-        insert(seals).on_conflict_do_nothing(), [_seal_row(sealed) for sealed in found]
-    )
+    added = insert(seals).on_conflict_do_nothing().returning(seals.c.seal_hash)
+    there = set(await connection.scalars(added, [_seal_row(sealed) for sealed in found]))
     hashes = [bytes.fromhex(sealed.hash) for sealed in found]
-    stored = await connection.scalars(
-        select(seals.c.seal_hash).where(seals.c.seal_hash.in_(hashes))
-    )
-    there = set(stored)
+    if not there.issuperset(hashes):
+        stored = select(seals.c.seal_hash).where(seals.c.seal_hash.in_(hashes))
+        there |= set(await connection.scalars(stored))
     for sealed, digest in zip(found, hashes, strict=True):
         if digest not in there:
             raise SealForkError(await _conflict(connection, sealed))

@@ -171,8 +171,10 @@ async def insert_prepared(connection: AsyncConnection, prepared: Prepared) -> No
     await connection.execute(insert(schema.records).on_conflict_do_nothing(), rows.records)
     for table, some in ((schema.runs, rows.runs), (schema.verdicts, rows.verdicts)):
         if some:
-            await connection.execute(insert(table).on_conflict_do_nothing(), some)
-            await _refuse_rewriting(connection, table, some)
+            added = insert(table).on_conflict_do_nothing().returning(table.c.run_id)
+            new = set(await connection.scalars(added, some))
+            if there := [row for row in some if row["run_id"] not in new]:
+                await _refuse_rewriting(connection, table, there)
     await insert_seals(connection, prepared.seals)
 
 

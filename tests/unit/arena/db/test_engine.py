@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from pydantic import SecretStr
+from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
 from arena.db.engine import asyncpg_url, open_database
@@ -51,3 +52,22 @@ async def test_a_database_that_does_not_exist_is_the_callers_mistake(
         with pytest.raises(DatabaseError, match="no_such") as caught:
             await database.ready()
     assert caught.value.fault is Fault.CALLER
+
+
+async def test_trusted_connections_that_the_server_closed_are_replaced(
+    database_url: str, tmp_path: Path
+) -> None:
+    settings = ArenaSettings(database_url=SecretStr(database_url), data_dir=tmp_path)
+    ended = text(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+    )
+    for trusted_s in (60.0, 1e-9):  # known closed at once; asked, since it was idle
+        async with open_database(settings, trusted_s=trusted_s) as one:
+            await one.ready()
+            async with one.engine.connect() as connection:
+                before = await connection.scalar(text("SELECT pg_backend_pid()"))
+            async with open_database(settings) as other, other.engine.connect() as connection:
+                await connection.execute(ended)
+            async with one.engine.connect() as connection:
+                assert await connection.scalar(text("SELECT pg_backend_pid()")) != before

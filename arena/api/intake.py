@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from uuid import UUID
 
 import zstandard
@@ -115,6 +116,7 @@ class RecordIntake:
     async def _check(self, records: Sequence[Read]) -> None:
         """Every record against what the arena knows. Raises Refusal."""
         beside = {r.run_id: r for r in records if r.opened.kind is Kind.RUN}
+        checks: list[Callable[[], None]] = []
         for record in records:
             known = await self._evaluation(record)
             if record.opened.kind is Kind.RUN:
@@ -124,7 +126,7 @@ class RecordIntake:
                     known.inputs.problems,
                     known.problems.get(record.value["problem"]["problem_id"]),
                 )
-                await asyncio.to_thread(check_run, record, expected, self._accepted)
+                checks.append(partial(check_run, record, expected, self._accepted))
                 continue
             judged = beside.get(record.run_id)
             if judged is not None:
@@ -132,7 +134,8 @@ class RecordIntake:
             else:
                 run, sealer = await self._stored_run(record)
             problem = known.problems.get(_problem_id(run))
-            await asyncio.to_thread(check_verdict, record, run, sealer, problem)
+            checks.append(partial(check_verdict, record, run, sealer, problem))
+        await asyncio.to_thread(_all, checks)
 
     async def _evaluation(self, record: Read) -> _Known:
         which = record.evaluation_id()
@@ -230,6 +233,11 @@ class RecordIntake:
         except OtherRecordError:
             return Code.RECORD_CONFLICT
         return None
+
+
+def _all(checks: Sequence[Callable[[], None]]) -> None:
+    for check in checks:
+        check()
 
 
 def _parsed(stored: Sequence[tuple[str, JsonObject]]) -> dict[str, Problem]:

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, text
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import DateTime, LargeBinary, bindparam, delete, text
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from arena.db.schema import request_nonces
@@ -22,26 +21,32 @@ MAX_NONCE_CHARS = 256
 PRUNE_EVERY_S = 60.0
 
 
+# One statement and one transaction of its own. A crash of the database's machine may forget
+# the last instants: what a replay could do then is done already, since every call here is
+# idempotent.
+_USE = text(
+    """
+    WITH unhurried AS (SELECT set_config('synchronous_commit', 'off', true))
+    INSERT INTO request_nonces (digest, expires_at)
+    SELECT :digest, :expires_at FROM unhurried
+    ON CONFLICT DO NOTHING RETURNING digest
+    """
+).bindparams(bindparam("digest", type_=LargeBinary), bindparam("expires_at", type_=DateTime(True)))
+
+
 class NonceStore:
     """The nonces that were used. Driver errors pass through."""
 
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
+        self._at_once = engine.execution_options(isolation_level="AUTOCOMMIT")
 
     async def use(self, hotkey: str, nonce: str, *, good_until: datetime) -> bool:
         """Whether this is the nonce's first use. Of two at once, in any processes, one is first."""
         digest = hashlib.sha256(f"{hotkey}:{nonce}".encode("utf-8", "surrogatepass")).digest()
-        query = (
-            insert(request_nonces)
-            .values(digest=digest, expires_at=good_until + timedelta(seconds=MARGIN_S))
-            .on_conflict_do_nothing()
-            .returning(request_nonces.c.digest)
-        )
-        async with self._engine.begin() as connection:
-            # A crash of the server's machine may forget the last instants: what a replay could
-            # do then is done already, since every call here is idempotent.
-            await connection.execute(text("SET LOCAL synchronous_commit = off"))
-            return (await connection.scalar(query)) is not None
+        row = {"digest": digest, "expires_at": good_until + timedelta(seconds=MARGIN_S)}
+        async with self._at_once.connect() as connection:
+            return (await connection.scalar(_USE, row)) is not None
 
     async def prune(self, now: datetime) -> None:
         """Forget those whose signatures are too old by themselves."""

@@ -23,6 +23,9 @@ from arena.journal import Journal
 from arena.records.store import RecordStore
 from arena.work.queue import WorkQueue
 
+TRUSTED_S = 1.0
+"""`open_database(settings, trusted_s=TRUSTED_S)`: what the API gives its database. Asking
+every connection before every use would cost a third of an upload."""
 Clock = Callable[[], datetime]
 """The time now, in UTC."""
 

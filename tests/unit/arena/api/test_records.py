@@ -167,7 +167,7 @@ LIES: dict[str, tuple[Change, str]] = {
     "other coefficient": (lambda r: replace(r, coefficient=1.0), "INVALID_RECORD"),
     "score without verdict": (lambda r: replace(r, verdict=None), "INVALID_RECORD"),
     "verdict above the facts": (
-        lambda r: replace(r, **builders.judged(Gate.PASSED, success=True)),
+        lambda r: replace(r, **builders.judged(Gate.REFERENCE, success=True)),
         "INVALID_RECORD",
     ),
     "share above 1": (_axes(1.01), "INVALID_RECORD"),

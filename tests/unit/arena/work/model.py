@@ -82,14 +82,17 @@ class Model:
             self.states[evaluation.evaluation_id] = EvaluationState.OPEN
 
     def take_back(self, now: datetime, validator: str | None = None) -> list[Run]:
-        stale = [
+        stale = self.expired(now, validator)
+        for run in stale:
+            run.end(RunState.STALE, now)
+        return stale
+
+    def expired(self, now: datetime, validator: str | None) -> list[Run]:
+        return [
             run
             for run in self.runs
             if run.held and run.expires_at <= now and validator in (None, run.validator)
         ]
-        for run in stale:
-            run.end(RunState.STALE, now)
-        return stale
 
     def expire(self, now: datetime) -> list[Run]:
         for run in self.runs:
@@ -105,7 +108,8 @@ class Model:
         lease: timedelta,
         working: Collection[UUID] | None,
     ) -> tuple[Run, bool] | str | None:
-        """The run, and whether it is a new one."""
+        """The run, and whether it is a new one. A refusal changes nothing."""
+        before = [(run, run.state) for run in self.expired(now, validator)]
         self.take_back(now, validator)
         held = [run for run in self.runs if run.held and run.validator == validator]
         for run in sorted(held, key=lambda run: (run.claimed_at, str(run.run_id))):
@@ -114,6 +118,8 @@ class Model:
                 run.lease, run.heard_at, run.expires_at = lease, now, now + lease
                 return run, False
         if len(held) >= capacity:
+            for run, state in before:
+                run.state, run.ended_at = state, None
             return "work.at_capacity"
         wanted = [e for e in self.evaluations.values() if self._may_have(e, validator, now)]
         if not wanted:

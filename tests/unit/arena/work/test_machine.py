@@ -251,6 +251,7 @@ def test_the_queue_does_what_its_model_does(work_url: str) -> None:
         run_state_machine_as_test(
             Here,
             settings=settings(
+                derandomize=True,  # the same calls each time
                 max_examples=25,
                 stateful_step_count=40,
                 deadline=None,

@@ -22,6 +22,7 @@ from arena.races.show import duration, tables, verdict
 from arena.runs.opening import SandboxKind, WorldOptions
 from arena.runs.options import JudgeModels, JudgeOption, WalletHotkey, WalletName, WalletPath
 from arena.season import cli as season
+from arena.season import standing_cli
 from arena.settings import ArenaSettings, load_settings
 from judge.opening import STANDIN
 from sandbox.terminal import JsonFile, console, plain, write_json
@@ -140,6 +141,9 @@ def _with_wallet(
 
 app.command()(season.verify)
 app.command()(season.simulate)
+app.command("standings")(standing_cli.standings_command)
+app.command()(standing_cli.disqualify)
+app.command()(standing_cli.appeal)
 
 
 def race_and_show(options: RaceOptions, settings: ArenaSettings, json: Path | None) -> None:

@@ -156,6 +156,7 @@ async def _tell(story: Story, problems: int) -> JsonObject:
 def _close_the_day(story: Story, race_id: str, key: str) -> None:
     """Every command must succeed: each of them proves something. `key` validates and operates."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"
+    story.type("race", "standings")
     story.type("race", "verify", "--race", race_id)
     chain = ("--chain", f"local-chain:{CHAIN}")
     story.type("records", "close", "--day", today, *chain)

@@ -77,21 +77,31 @@ async def rewrite_export(job: RewriteJob, advance: Callable[[int], None]) -> Jso
         try:
             rows = _rows(job.export, manifest)
             while chunk := list(islice(rows, _CHUNK)):
-                for line in await asyncio.gather(*(_one(job, row, tally) for row in chunk)):
+                for line in await _together(job, chunk, tally):
                     (table if "messages" in line else refused).write(orjson.dumps(line))
                 advance(len(chunk))
-            files = [*table.close(), refused.close()]
+            result = _manifest(job, manifest, tally, [*table.close(), refused.close()])
+            write_file(directory, "README.md", _card(result))
+            content = orjson.dumps(result, option=orjson.OPT_SORT_KEYS) + b"\n"
+            write_file(directory, FILE_NAME, content)
+            place.publish()
         except BaseException:
             table.abandon()
             refused.abandon()
-            place.clear()
             raise
-        result = _manifest(job, manifest, tally, files)
-        write_file(directory, "README.md", _card(result))
-        write_file(directory, FILE_NAME, orjson.dumps(result, option=orjson.OPT_SORT_KEYS) + b"\n")
-        place.publish()
-        place.clear()
+        finally:
+            place.clear()
     return result
+
+
+async def _together(job: RewriteJob, rows: Sequence[JsonObject], tally: _Tally) -> list[JsonObject]:
+    """What comes of some rows, in their order. Where one cannot be asked, none goes on asking."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_one(job, row, tally)) for row in rows]
+    except ExceptionGroup as failed:
+        raise failed.exceptions[0] from None
+    return [task.result() for task in tasks]
 
 
 async def _one(job: RewriteJob, row: JsonObject, tally: _Tally) -> JsonObject:

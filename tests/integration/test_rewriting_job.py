@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 from pathlib import Path
@@ -23,7 +24,7 @@ from sandbox.models import ModelClient, ModelRoute, RetryPolicy
 from scoring.types import JsonObject
 from tests.unit.arena import builders
 from tests.unit.corpus_export.days import Day
-from tests.unit.sandbox.provider import Provider, failed, provider, said
+from tests.unit.sandbox.provider import Provider, Reply, failed, provider, said
 
 SECRET = "hf_QxZkWvTnRbLmPdSfGhJkLzXcVbNm"
 
@@ -121,6 +122,18 @@ async def test_a_server_that_fails_leaves_nothing_that_looks_whole(exported: Pat
         with pytest.raises(ModelError):
             await rewritten(exported, server)
     assert set(os.listdir(exported)) == {"day", "corpus", "agents"}
+
+
+async def test_one_failure_ends_the_asking_for_all_other_rows(exported: Path) -> None:
+    never = asyncio.Event()
+    async with provider() as server:
+        server.default = Reply(wait=never.wait)
+        server.replies = [failed(500)]
+        with pytest.raises(ModelError):
+            await rewritten(exported, server)
+        others = asyncio.all_tasks() - {asyncio.current_task()}
+        assert not [t for t in others if "_one" in repr(t.get_coro())]
+        never.set()
 
 
 async def test_an_export_that_was_changed_is_refused(exported: Path) -> None:

@@ -8,8 +8,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BASE   ?= python:3.11-slim
 LUCENE_PYSERINI := pyserini==1.6.0
+# First and by pip: other ways of choosing it bring gigabytes of CUDA.
+TORCH  := torch==2.13.0
 
-.PHONY: help demo test check lint types imports pytest format base image lucene lock clean system
+.PHONY: help demo test check lint types imports pytest format base image lucene training lock clean system
 
 help: ## Show the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -53,8 +55,13 @@ $(VENV)/.base: $(VENV)/.created requirements/base.txt pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.base requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
+
+training: $(VENV)/.base requirements/training.txt ## Install what trains and serves models
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/training.txt
 
 base: ## Make a base image with debootstrap, where no registry is in reach (as root)
 	bash .ci/make-base.sh sn15-arena/base:local
@@ -69,8 +76,11 @@ lucene: $(VENV)/.base ## Install the optional Lucene engine (its wheel without t
 lock: $(VENV)/.created ## Write the lock files anew from pyproject.toml
 	$(BIN)/python -m pip install --quiet uv==0.13.8
 	$(BIN)/uv pip compile -q --python-version 3.11 --no-header --no-annotate pyproject.toml -o requirements/base.txt
-	$(BIN)/uv pip compile -q --python-version 3.11 --no-header --no-annotate pyproject.toml --extra dev -o requirements/dev.txt
+	$(BIN)/uv pip compile -q --python-version 3.11 --no-header --no-annotate pyproject.toml --extra dev --extra training -o requirements/dev.txt
+	$(BIN)/uv pip compile -q --python-version 3.11 --no-header --no-annotate pyproject.toml --extra training -o requirements/training.txt
 	$(BIN)/uv pip compile -q --python-version 3.11 --no-header --no-annotate pyproject.toml --extra lucene -o requirements/lucene.txt
+	@# torch and what it brings are installed before, by pip
+	sed -i -E "/^(torch|triton|nvidia-.*|cuda-.*)==/d" requirements/dev.txt requirements/training.txt
 
 clean: ## Remove the virtual environment and all caches (not var/, where data lies)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache *.egg-info

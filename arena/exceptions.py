@@ -31,6 +31,7 @@ __all__ = [
     "SealError",
     "SealForkError",
     "SeasonError",
+    "SecretError",
     "SettingsError",
     "SpoolError",
 ]
@@ -41,6 +42,13 @@ class SettingsError(ArenaError):
 
     code = "arena.bad_setting"
     fault = Fault.CALLER
+
+
+class SecretError(ArenaError):
+    """A stored secret that does not open: changed, or sealed by a key that is not here."""
+
+    code = "arena.secret_locked"
+    fault = Fault.PLATFORM
 
 
 class DatabaseError(ArenaError):

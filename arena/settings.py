@@ -30,6 +30,9 @@ class ArenaSettings(BaseSettings):
     data_dir: Path = Path("var")
     """The embedded database, the ledgers of those who seal, the local key, and race
     directories that nobody named."""
+    secret_keys: SecretStr | None = None
+    """Keys that seal what is secret at rest, newest first, separated by commas; without any,
+    one is made in `data_dir`. Processes on several machines need the same."""
     wallet_name: str | None = None
     """The wallet whose hotkey signs records; with none of the three, a local key does."""
     wallet_hotkey: str | None = None

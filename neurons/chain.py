@@ -194,7 +194,7 @@ async def open_chain(
     """
     ledger: Ledger | None = None
     if network.startswith(LOCAL):
-        ledger = Ledger(Path(network.removeprefix(LOCAL)), Rules(netuid=netuid))
+        ledger = _ledger(Path(network.removeprefix(LOCAL)), netuid)
         # It answers the part of the protocol that the arena's calls use, and says so else.
         client = bt.Client("local", substrate=cast("Any", LocalSubstrate(ledger)))
     else:
@@ -208,6 +208,18 @@ async def open_chain(
         await client.close()
         if ledger is not None:
             ledger.close()
+
+
+def _ledger(file: Path, netuid: int) -> Ledger:
+    """A local chain, begun there when there is none; one that stands keeps its rules."""
+    ledger = Ledger(file, None if file.is_file() else Rules(netuid=netuid))
+    if ledger.rules.netuid != netuid:
+        ledger.close()
+        raise ChainRefusedError(
+            f"the local chain in {file} has subnet {ledger.rules.netuid}, not {netuid}",
+            remedy=f"--netuid {ledger.rules.netuid}",
+        )
+    return ledger
 
 
 def is_local(network: str) -> bool:

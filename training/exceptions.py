@@ -1,0 +1,115 @@
+"""Errors of the training room. Codes are stable: commands show them."""
+
+from __future__ import annotations
+
+from scoring.exceptions import ArenaError, ErrorInfo, Fault
+
+__all__ = [
+    "ArenaError",
+    "CheckpointError",
+    "CorpusRefusedError",
+    "DiskFullError",
+    "DivergedError",
+    "ErrorInfo",
+    "ExtraMissingError",
+    "Fault",
+    "GuardError",
+    "MaskError",
+    "OtherBaseError",
+    "OtherRunError",
+    "RecipeError",
+    "RenderError",
+    "TokenizerError",
+    "TrainingError",
+]
+
+
+class TrainingError(ArenaError):
+    """A training run that cannot be made as asked."""
+
+    code = "training.failed"
+    fault = Fault.CALLER
+
+
+class ExtraMissingError(TrainingError):
+    """The extra `training` is not installed."""
+
+    code = "training.extra_missing"
+    fault = Fault.CALLER
+
+
+class RecipeError(TrainingError):
+    """A recipe that is not there, or whose values cannot be used."""
+
+    code = "training.bad_recipe"
+    fault = Fault.CALLER
+
+
+class TokenizerError(TrainingError):
+    """A tokenizer that cannot be read or made, or is not of the Qwen3 family."""
+
+    code = "training.bad_tokenizer"
+    fault = Fault.CALLER
+
+
+class RenderError(TrainingError):
+    """Messages that cannot be rendered: no list of chat messages, or none at all."""
+
+    code = "training.bad_messages"
+    fault = Fault.CALLER
+
+
+class CorpusRefusedError(TrainingError):
+    """A corpus that is not trained on: another schema, proofs that fail, no rows."""
+
+    code = "training.corpus_refused"
+    fault = Fault.CALLER
+
+
+class GuardError(TrainingError):
+    """A cluster of evaluation or of what is never touched, on its way to a gradient."""
+
+    code = "training.guard"
+    fault = Fault.CALLER
+
+
+class MaskError(TrainingError):
+    """A loss mask that covers something else than what the model is to say."""
+
+    code = "training.mask"
+    fault = Fault.PLATFORM
+
+
+class CheckpointError(TrainingError):
+    """A checkpoint that cannot be read: not there, incomplete, damaged."""
+
+    code = "training.bad_checkpoint"
+    fault = Fault.CALLER
+
+
+class OtherBaseError(CheckpointError):
+    """A checkpoint, or an adapter, of another base model than the one at hand."""
+
+    code = "training.other_base"
+    fault = Fault.CALLER
+
+
+class OtherRunError(TrainingError):
+    """A directory that holds a run with another recipe, corpus or beginning."""
+
+    code = "training.other_run"
+    fault = Fault.CALLER
+
+
+class DiskFullError(TrainingError):
+    """A disk that took not all that was written; the last good checkpoint is untouched."""
+
+    code = "training.disk"
+    fault = Fault.CALLER
+
+
+class DivergedError(TrainingError):
+    """A loss or a gradient that is no number any more."""
+
+    code = "training.diverged"
+    fault = Fault.CALLER

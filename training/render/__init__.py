@@ -1,0 +1,1 @@
+"""From corpus rows and messages to token ids and loss masks."""

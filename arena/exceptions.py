@@ -8,6 +8,7 @@ __all__ = [
     "AdmissionError",
     "AgentFileError",
     "ArenaError",
+    "ArtefactError",
     "BankError",
     "ChainRefusedError",
     "ChainUnavailableError",
@@ -216,3 +217,10 @@ class AdmissionError(ArenaError):
 
     code = "admission.failed"
     fault = Fault.VALIDATOR
+
+
+class ArtefactError(ArenaError):
+    """A model artefact that may not be served: its manifest, a file, or the files together."""
+
+    code = "artefact.refused"
+    fault = Fault.AGENT

@@ -29,31 +29,19 @@ from sqlalchemy import (
     Integer,
     Interval,
     LargeBinary,
-    MetaData,
     PrimaryKeyConstraint,
     SmallInteger,
     Table,
     Text,
     UniqueConstraint,
     Uuid,
-    func,
     text,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-
-def _stored_at() -> Column[object]:
-    return Column("stored_at", DateTime(timezone=True), nullable=False, server_default=func.now())
-
+from arena.db.artefact_tables import artefact_files, artefact_uploads
+from arena.db.declaring import metadata as metadata
+from arena.db.declaring import stored_at
 
 races = Table(
     "races",
@@ -63,7 +51,7 @@ races = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("fingerprint", LargeBinary, nullable=False),
     Column("inputs", JSONB, nullable=False),
-    _stored_at(),
+    stored_at(),
 )
 """One race. `fingerprint` is the SHA-256 of the canonical JSON of `inputs`."""
 
@@ -72,7 +60,7 @@ agent_sources = Table(
     metadata,
     Column("source_hash", LargeBinary, primary_key=True),
     Column("source", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
 )
 """Agents' files by SHA-256, compressed with zstandard."""
 
@@ -108,7 +96,7 @@ records = Table(
     Column("schema_version", SmallInteger, nullable=False),
     Column("size", BigInteger, nullable=False),
     Column("content", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
 )
 """Records: zstandard over canonical JSON; `record_hash` is the SHA-256 of that JSON."""
 
@@ -130,7 +118,7 @@ runs = Table(
     Column("started_at", DateTime(timezone=True), nullable=False),
     Column("finished_at", DateTime(timezone=True), nullable=False),
     Column("record_hash", LargeBinary, ForeignKey("records.record_hash"), nullable=False),
-    _stored_at(),
+    stored_at(),
     UniqueConstraint("record_hash"),
     ForeignKeyConstraint(["race_id", "agent"], ["race_agents.race_id", "race_agents.label"]),
     ForeignKeyConstraint(
@@ -152,7 +140,7 @@ verdicts = Table(
     Column("standin", Boolean, nullable=False),
     Column("later", Boolean, nullable=False),
     Column("record_hash", LargeBinary, ForeignKey("records.record_hash"), nullable=False),
-    _stored_at(),
+    stored_at(),
     UniqueConstraint("record_hash"),
 )
 """What judges said, at most one verdict a run: none is *unjudged*, and no zero. `later`
@@ -173,7 +161,7 @@ seals = Table(
     Column("block_hash", Text),
     Column("content", LargeBinary, nullable=False),
     Column("signature", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
     UniqueConstraint("record_hash"),
     UniqueConstraint("validator", "sequence"),
     UniqueConstraint("validator", "previous", postgresql_nulls_not_distinct=True),
@@ -189,7 +177,7 @@ problem_contents = Table(
     Column("problem_id", Text, nullable=False),
     Column("content_hash", LargeBinary, nullable=False),
     Column("content", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
     PrimaryKeyConstraint("problem_id", "content_hash"),
 )
 """Problems with their rewards, as records name them (`problem.content_hash`): zstandard over
@@ -203,7 +191,7 @@ journal = Table(
     Column("kind", Text, nullable=False),
     Column("at", DateTime(timezone=True), nullable=False),
     Column("data", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
     PrimaryKeyConstraint("stream", "sequence"),
 )
 """What happened to bank, clusters, partition and calendar (`arena/journal.py`): the entries
@@ -222,7 +210,7 @@ log_heads = Table(
     Column("signature", LargeBinary, nullable=False),
     Column("consistency", LargeBinary, nullable=False),
     Column("subtrees", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
     UniqueConstraint("head_hash"),
     UniqueConstraint("previous", postgresql_nulls_not_distinct=True),
 )
@@ -237,7 +225,7 @@ log_entries = Table(
     Column("index", BigInteger, primary_key=True, autoincrement=False),
     Column("seal_hash", LargeBinary, ForeignKey("seals.seal_hash"), nullable=False),
     Column("leaf_hash", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
     UniqueConstraint("seal_hash"),
 )
 """The log: which seal is leaf `index`, counted from 0, and the leaf's hash (RFC 9162). A
@@ -250,7 +238,7 @@ head_commitments = Table(
     Column("address", Text, nullable=False),
     Column("block", BigInteger, nullable=False),
     Column("data", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
     PrimaryKeyConstraint("head_hash", "address", "block"),
 )
 """Heads that were put on chain: by whom, and the block since which `data` stands there. A
@@ -349,7 +337,7 @@ counted_records = Table(
     Column("record_hash", LargeBinary, nullable=False),
     Column("run_id", Uuid, ForeignKey("evaluation_runs.run_id"), nullable=False),
     Column("counted_at", DateTime(timezone=True), nullable=False),
-    _stored_at(),
+    stored_at(),
     PrimaryKeyConstraint("evaluation_id", "validator", "problem_id"),
     UniqueConstraint("record_hash"),
     # Deferred: within one transaction the record may be stored before or after it is counted.
@@ -373,7 +361,7 @@ work_history = Table(
     Column("code", Text),
     Column("fault", Text),
     Column("message", Text),
-    _stored_at(),
+    stored_at(),
     Index(None, "evaluation_id", "sequence"),
 )
 """Every state that an evaluation (`run_id` is NULL) or a turn came to: whose turn, when, who
@@ -421,7 +409,7 @@ epoch_standings = Table(
     metadata,
     Column("epoch", BigInteger, primary_key=True, autoincrement=False),
     Column("content", LargeBinary, nullable=False),
-    _stored_at(),
+    stored_at(),
 )
 """The standings that weights of an epoch of the chain are set by: canonical JSON, frozen when
 the first validator asks."""
@@ -443,6 +431,8 @@ APPEND_ONLY = (
     counted_records,
     work_history,
     epoch_standings,
+    artefact_uploads,
+    artefact_files,
 )
 
 

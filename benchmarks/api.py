@@ -4,12 +4,13 @@
 
 Real uvicorn processes on loopback over an embedded Postgres; real signatures on every
 request and every record. Records are 30 KB of canonical JSON with a verdict, each for a
-problem that it counts for. The client is a bare HTTP/1.1 client in a process of its own
-whose CPU time is not counted; everything is signed and packed before, but the requests'
-headers, which grow old.
+problem that it counts for. The client is a bare HTTP/1.1 client in this process, on the
+same cores; everything is signed and packed before, but the requests' headers, which grow
+old.
 
-Rates are by the clock. Beside them stands the CPU time of the API's processes and of
-Postgres for one upload: on a machine with other work it says what an idle one would do.
+Rates are by the clock. Beside them stands the CPU time, user and system, that the API's
+processes, Postgres and the client took for one record: on a machine with other work it says
+what an idle one would do.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid5
 
 import structlog
@@ -58,7 +60,7 @@ NAMESPACE = UUID("3f0d6c1e-90a4-5d0e-9a7c-1d2c3b4a5f60")
 SOURCE = b"def agent_main(problem):\n    return []\n"
 RECORD_BYTES = 30_000
 VALIDATORS = 16
-BATCH = 16
+BATCHES = (16, 64)
 POLLERS, POLL_S = 200, 30.0
 TARGET_RATE, TARGET_P99_MS, TARGET_POLL = 200, 200, 0.10
 _TICK = os.sysconf("SC_CLK_TCK")
@@ -70,7 +72,10 @@ class Sender:
 
     pair: Keypair
     single: list[bytes]
-    batches: list[bytes]
+
+    def batches(self, size: int) -> list[bytes]:
+        """The same records, several in a body."""
+        return [b"".join(self.single[i : i + size]) for i in range(0, len(self.single), size)]
 
 
 def main() -> None:
@@ -108,50 +113,61 @@ async def _with_database(
     settings = ArenaSettings(database_url=SecretStr(url))
     async with open_database(settings) as database:
         await database.ready()
-        rounds = [await _prepare(database.engine, number, each) for number in range(3)]
+        rounds = [
+            await _prepare(database.engine, number, each) for number in range(2 + len(BATCHES))
+        ]
     postmaster = int((server.cluster / "postmaster.pid").read_text().split()[0])
     load_before = os.getloadavg()[0]
     async with _serving(url, processes) as (ports, pids):
-        await _send(rounds[0], ports, [s.single[:2] for s in rounds[0]])  # warm
-        watch = [*pids, postmaster]
-        single = await _timed(watch, _send(rounds[0], ports, [s.single[2:] for s in rounds[0]]))
-        batched = await _timed(watch, _send(rounds[1], ports, [s.batches for s in rounds[1]]))
-        latencies = await _paced(rounds[2], ports, TARGET_RATE / 2)
+        watch = {"api": pids, "postgres": [postmaster], "client": [os.getpid()]}
+        first, paced, *others = rounds
+        await _send(first, ports, [s.single[:2] for s in first])  # warm
+        single = await _timed(watch, _send(first, ports, [s.single[2:] for s in first]))
+        sent = sum(len(s.single) - 2 for s in first)
+        by_size = {"uploads_of_one": _rates(single, sent)}
+        for size, senders in zip(BATCHES, others, strict=True):
+            took = await _timed(watch, _send(senders, ports, [s.batches(size) for s in senders]))
+            whole = sum(len(s.single) for s in senders)
+            by_size[f"batches_of_{size}"] = _rates(took, whole)
+        latencies = await _paced(paced, ports, TARGET_RATE / 2)
         polls = 400
-        polled = await _timed(watch, _poll(rounds[2], ports, polls))
-    sent = sum(len(s.single) - 2 for s in rounds[0])
-    whole = sum(len(s.single) for s in rounds[1])
-    cpu = single["cpu_s"] / sent
+        polled = await _timed(watch, _poll(paced, ports, polls))
+    poll_s = (polled.cpu("api") + polled.cpu("postgres")) / polls
     return {
         "machine": [platform.machine(), os.cpu_count(), platform.python_version()],
         "load_before_and_after": [round(load_before, 1), round(os.getloadavg()[0], 1)],
         "processes": processes,
         "record_bytes": RECORD_BYTES,
-        "single": {
-            "uploads": sent,
-            "uploads_a_second": round(sent / single["wall_s"], 1),
-            "cpu_ms_an_upload": round(cpu * 1e3, 2),
-            "uploads_a_second_on_two_idle_cores": round(2 / cpu, 1),
-        },
-        f"batches_of_{BATCH}": {
-            "records": whole,
-            "records_a_second": round(whole / batched["wall_s"], 1),
-            "cpu_ms_a_record": round(batched["cpu_s"] / whole * 1e3, 2),
-        },
+        "records": by_size,
         "at_half_the_target_rate": {
             "uploads": len(latencies),
             "p50_ms": round(statistics.median(latencies) * 1e3, 1),
             "p99_ms": round(statistics.quantiles(latencies, n=100)[98] * 1e3, 1),
         },
         "polling": {
-            "cpu_ms_a_poll": round(polled["cpu_s"] / polls * 1e3, 2),
-            "share_of_a_core_for_200": round(polled["cpu_s"] / polls * POLLERS / POLL_S, 4),
+            "cpu_ms_a_poll": round(poll_s * 1e3, 2),
+            "share_of_a_core_for_200": round(poll_s * POLLERS / POLL_S, 4),
         },
         "targets": {
-            "uploads_a_second": TARGET_RATE,
+            "records_a_second": TARGET_RATE,
             "p99_ms": TARGET_P99_MS,
             "share_of_a_core": TARGET_POLL,
         },
+    }
+
+
+def _rates(took: _Took, records: int) -> dict[str, object]:
+    each = {
+        who: [round(user / records * 1e3, 2), round(system / records * 1e3, 2)]
+        for who, (user, system) in took.cpu_s.items()
+    }
+    whole = sum(took.cpu(who) for who in took.cpu_s)
+    return {
+        "records": records,
+        "records_a_second": round(records / took.wall_s, 1),
+        "cpu_ms_a_record_user_and_system": each,
+        "cpu_ms_a_record": round(whole / records * 1e3, 2),
+        "records_a_second_on_two_idle_cores": round(2 * records / whole, 1),
     }
 
 
@@ -214,8 +230,7 @@ def _sealed(pair: Keypair, evaluation: Evaluation, problems: Sequence[Problem]) 
         sealed = seal_after(head, record, signer, now=datetime.now(UTC), block=None)
         head = Head.of(sealed.sealed)
         frames.append(encode_frame(sealed.record, sealed.sealed))
-    batches = [b"".join(frames[i : i + BATCH]) for i in range(0, len(frames), BATCH)]
-    return Sender(pair, frames, batches)
+    return Sender(pair, frames)
 
 
 def _filler(seed: int) -> str:
@@ -301,24 +316,42 @@ class _Connection:
         self._writer.close()
 
 
-async def _timed(pids: Sequence[int], work: object) -> dict[str, float]:
-    """Wall time, and the CPU time of these processes and their children meanwhile."""
-    assert asyncio.iscoroutine(work)
-    cpu, begun = _cpu(pids), time.perf_counter()
+@dataclass(frozen=True, slots=True)
+class _Took:
+    """Wall time, and CPU seconds by who used them: user, system."""
+
+    wall_s: float
+    cpu_s: dict[str, tuple[float, float]]
+
+    def cpu(self, who: str) -> float:
+        return sum(self.cpu_s[who])
+
+
+async def _timed(watch: Mapping[str, Sequence[int]], work: Coroutine[Any, Any, None]) -> _Took:
+    """What these processes and their children took meanwhile."""
+    before, begun = {who: _cpu(pids) for who, pids in watch.items()}, time.perf_counter()
     await work
-    return {"wall_s": time.perf_counter() - begun, "cpu_s": _cpu(pids) - cpu}
+    wall = time.perf_counter() - begun
+    cpu = {}
+    for who, pids in watch.items():
+        user, system = _cpu(pids)
+        cpu[who] = (user - before[who][0], system - before[who][1])
+    return _Took(wall, cpu)
 
 
-def _cpu(pids: Sequence[int]) -> float:
-    total = 0
+def _cpu(pids: Sequence[int]) -> tuple[float, float]:
+    user = system = 0
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             fields = stat.read_text().rpartition(")")[2].split()
         except OSError:
             continue
-        if int(stat.parent.name) in pids or int(fields[1]) in pids:
-            total += int(fields[11]) + int(fields[12])
-    return total / _TICK
+        pid, parent = int(stat.parent.name), int(fields[1])
+        # The servers are our own children, and no part of the client.
+        if pid in pids or (parent in pids and parent != os.getpid()):
+            user += int(fields[11])
+            system += int(fields[12])
+    return user / _TICK, system / _TICK
 
 
 @asynccontextmanager

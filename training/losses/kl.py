@@ -22,7 +22,7 @@ def k3(logprobs: Tensor, reference: Tensor) -> Tensor:
     that of the anchor of GRPO: TRL uses the same.
     """
     difference = (reference - logprobs).clamp(-_WIDEST, _WIDEST)
-    return difference.exp() - 1.0 - difference
+    return difference.expm1() - difference
 
 
 def mismatch_kl(sampler: Tensor, trainer: Tensor, mask: Tensor) -> Tensor:

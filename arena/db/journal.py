@@ -16,7 +16,7 @@ from typing import cast
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
-from sqlalchemy.ext.asyncio import AsyncEngine
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
 from arena.db import schema
 from arena.db.engine import database_error
@@ -48,14 +48,7 @@ class PostgresJournal:
         # In a thread: a suite is megabytes of canonical JSON.
         rows = await asyncio.to_thread(_rows, stream, events, after)
         with self._told():
-            try:
-                await self._insert(stream, rows, after)
-            except IntegrityError as error:
-                if getattr(error.orig, "sqlstate", None) != _UNIQUE_VIOLATION:
-                    raise
-                raise JournalConflictError(
-                    f"{stream} has gone on behind entry {after} meanwhile"
-                ) from None
+            await self._insert(stream, rows, after)
         return [Entry(stream, after + i, event) for i, event in enumerate(events, 1)]
 
     async def read(self, stream: str, *, after: int = 0) -> list[Entry]:
@@ -77,24 +70,8 @@ class PostgresJournal:
         )
 
     async def _insert(self, stream: str, rows: Sequence[dict[str, object]], after: int) -> None:
-        table = schema.journal
-        last = select(func.coalesce(func.max(table.c.sequence), 0)).where(table.c.stream == stream)
-        latest = max((cast("datetime", row["at"]) for row in rows), default=None)
         async with self._engine.begin() as connection:
-            now = cast("datetime", await connection.scalar(select(func.now())))
-            if latest is not None and latest > now + AHEAD:
-                # What is written cannot be taken back, and everybody would have to wait for it.
-                raise JournalAheadError(
-                    f"{stream}: an event of {latest:%F %T %Z} lies in the future; the database's"
-                    f" clock says {now:%F %T %Z}",
-                    remedy="set this host's clock",
-                )
-            # Refuses a gap. What is committed between this and the INSERT meets the key.
-            found = await connection.scalar(last)
-            if found != after:
-                raise JournalConflictError(f"{stream} has {found} entries, expected {after}")
-            for start in range(0, len(rows), _BATCH):
-                await connection.execute(insert(table), rows[start : start + _BATCH])
+            await _insert_rows(connection, stream, rows, after)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -104,6 +81,41 @@ class PostgresJournal:
         except (SQLAlchemyError, OSError, TimeoutError) as error:
             where = self._engine.url.render_as_string(hide_password=True)
             raise database_error(error, where) from error
+
+
+async def append_within(
+    connection: AsyncConnection, stream: str, events: Sequence[Event], *, after: int
+) -> None:
+    """As `PostgresJournal.append`, in the caller's transaction, which is of no more use when
+    this raises. Driver errors pass through."""
+    await _insert_rows(connection, stream, _rows(stream, events, after), after)
+
+
+async def _insert_rows(
+    connection: AsyncConnection, stream: str, rows: Sequence[dict[str, object]], after: int
+) -> None:
+    table = schema.journal
+    last = select(func.coalesce(func.max(table.c.sequence), 0)).where(table.c.stream == stream)
+    latest = max((cast("datetime", row["at"]) for row in rows), default=None)
+    now = cast("datetime", await connection.scalar(select(func.now())))
+    if latest is not None and latest > now + AHEAD:
+        # What is written cannot be taken back, and everybody would have to wait for it.
+        raise JournalAheadError(
+            f"{stream}: an event of {latest:%F %T %Z} lies in the future; the database's"
+            f" clock says {now:%F %T %Z}",
+            remedy="set this host's clock",
+        )
+    # Refuses a gap. What is committed between this and the INSERT meets the key.
+    found = await connection.scalar(last)
+    if found != after:
+        raise JournalConflictError(f"{stream} has {found} entries, expected {after}")
+    try:
+        for start in range(0, len(rows), _BATCH):
+            await connection.execute(insert(table), rows[start : start + _BATCH])
+    except IntegrityError as error:
+        if getattr(error.orig, "sqlstate", None) != _UNIQUE_VIOLATION:
+            raise
+        raise JournalConflictError(f"{stream} has gone on behind entry {after} meanwhile") from None
 
 
 def _rows(stream: str, events: Sequence[Event], after: int) -> list[dict[str, object]]:

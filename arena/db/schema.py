@@ -42,6 +42,12 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from arena.db.artefact_tables import artefact_files, artefact_uploads
 from arena.db.declaring import metadata as metadata
 from arena.db.declaring import stored_at
+from arena.db.submission_tables import (
+    agent_versions,
+    agents,
+    inference_credentials,
+    refused_submissions,
+)
 
 races = Table(
     "races",
@@ -433,6 +439,9 @@ APPEND_ONLY = (
     epoch_standings,
     artefact_uploads,
     artefact_files,
+    agents,
+    agent_versions,
+    refused_submissions,
 )
 
 
@@ -468,6 +477,7 @@ MUTABLE: Mapping[Table, Changes] = {
     auth_challenges: Changes((), delete=True),
     auth_sessions: Changes((), delete=True),
     process_ticks: Changes(("at",)),
+    inference_credentials: Changes(("sealed", "updated_at", "chosen_at"), delete=True),
 }
 """The tables that are no journals. `arena/db/guard.py` gives the application exactly these
 rights; a table is in `APPEND_ONLY` or here."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from arena.exceptions import RaceError, SealError
 from arena.races.inputs import RaceInputs
 from arena.races.progress import RaceProgress
 from arena.races.schedule import Board, Task
-from arena.records.upload import Uploader
 from arena.runs.attempts import RetryPolicy, run_until_closed
 from arena.runs.execution import World
 from arena.runs.frames import SpooledRecord
@@ -25,10 +25,18 @@ GIVE_UP_AFTER = 20
 going through every other problem would only take time."""
 
 
+class Carrier(Protocol):
+    """Carries records on from the spool: into a database, or to the arena."""
+
+    def add(self, key: str, entry: SpoolEntry) -> None:
+        """Queue a record that the spool holds, under its key."""
+        ...
+
+
 class RaceSink:
     """Where a race's records go: the spool first, then the board and the upload queue."""
 
-    def __init__(self, spool: SpoolSink, board: Board, uploader: Uploader) -> None:
+    def __init__(self, spool: SpoolSink, board: Board, uploader: Carrier) -> None:
         self._spool = spool
         self._board = board
         self._uploader = uploader
@@ -110,6 +118,7 @@ class Race:
     sink: RaceSink
     policy: RetryPolicy
     workers: int
+    phase: str = "race"
 
     async def run(self, progress: RaceProgress) -> None:
         """Run every open task. When cancelled, all sandboxes are killed and removed first.
@@ -144,6 +153,7 @@ class Race:
                 self.sink,
                 policy=self.policy,
                 race_id=self.race_id,
+                phase=self.phase,
                 first_attempt=self.board.next_attempt(task),
                 slot=places,
             )

@@ -59,6 +59,7 @@ class RunJudge:
         give_up_after: int = GIVE_UP_AFTER,
     ) -> None:
         """`server` names who answers for the models. Raises JudgeError (CALLER)."""
+        self._client, self._settings, self._server = client, settings, server
         self._judge = Judge(client, settings)
         self._standins = frozenset(
             model
@@ -78,6 +79,13 @@ class RunJudge:
             "trace_tokens": settings.trace_tokens,
         }
         """Everything that decides a verdict besides the trace."""
+
+    def renewed(self) -> RunJudge:
+        """The same judge with a fresh purse and a fresh count of failures, for a process that
+        outlives a race. The connections are shared."""
+        return RunJudge(
+            self._client, self._settings, self._server, give_up_after=self._give_up_after
+        )
 
     @property
     def name(self) -> str:

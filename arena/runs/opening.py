@@ -63,6 +63,8 @@ class OpenWorld:
 
     world: World
     model_server: str
+    routes: tuple[ModelRoute, ...] = ()
+    """What agents may ask; a judge's own models are not among them."""
 
 
 @asynccontextmanager
@@ -103,6 +105,7 @@ async def open_world(
                 judge=judge,
             ),
             server,
+            routes,
         )
 
 

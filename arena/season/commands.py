@@ -102,6 +102,14 @@ class Deregister:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectRacer:
+    """Which of a hotkey's agents is to race, when it may; None: the latest one again."""
+
+    hotkey: str
+    version: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class JoinValidator:
     """A validator that takes part from now on."""
 
@@ -126,6 +134,7 @@ Command: TypeAlias = (
     | Disqualify
     | Appeal
     | Deregister
+    | SelectRacer
     | JoinValidator
     | LeaveValidator
 )

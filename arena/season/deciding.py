@@ -22,6 +22,7 @@ from arena.season.commands import (
     OpenRace,
     Qualify,
     Report,
+    SelectRacer,
     SetRules,
     Submit,
     Tick,
@@ -61,6 +62,8 @@ def decide(season: Season, command: Command, now: datetime) -> list[Event]:
             return racing.draw_race(season, command, now)
         case Deregister():
             return entering.deregister(season, command, now)
+        case SelectRacer():
+            return entering.select_racer(season, command, now)
         case Disqualify():
             return entering.disqualify(season, command, now)
         case Appeal():

@@ -14,6 +14,7 @@ from arena.season.commands import (
     JoinValidator,
     LeaveValidator,
     Qualify,
+    SelectRacer,
     SetRules,
     Submit,
 )
@@ -22,6 +23,7 @@ from arena.season.state import (
     DISQUALIFIED,
     NOT_QUALIFIED,
     QUALIFIED,
+    RACER_SELECTED,
     REINSTATED,
     RULES_SET,
     SUBMITTED,
@@ -29,6 +31,7 @@ from arena.season.state import (
     VALIDATOR_LEFT,
     Entrant,
     Season,
+    Stage,
 )
 from scoring.types import Json
 
@@ -144,6 +147,36 @@ def deregister(season: Season, command: Deregister, now: datetime) -> list[Event
     if not versions:
         return []
     return [_event(DEREGISTERED, now, hotkey=command.hotkey, versions=versions)]
+
+
+def select_racer(season: Season, command: SelectRacer, now: datetime) -> list[Event]:
+    """Note which of its agents a hotkey wants to race; what is so already changes nothing.
+
+    It counts at the closing of qualifying, while that agent waits for a race; else the
+    latest that waits races. Raises SeasonError: `season.unknown_agent`, `season.not_owner`,
+    `season.no_selection`, `season.race_locked` between the closing and the draw, and those of
+    an agent that is disqualified or gone.
+    """
+    race = season.open
+    if race is not None and race.stage is not Stage.QUALIFYING:
+        raise SeasonError(
+            f"who runs in {race.race_id} is settled: select again when it is drawn",
+            code="season.race_locked",
+        )
+    before = season.selected.get(command.hotkey)
+    if command.version is None:
+        if before is None:
+            raise SeasonError("this hotkey has selected no agent", code="season.no_selection")
+    else:
+        entrant = _entrant(season, command.version)
+        if entrant.hotkey != command.hotkey:
+            raise SeasonError(
+                f"{command.version} is another hotkey's agent", code="season.not_owner"
+            )
+        _check_eligible(entrant)
+        if before == command.version:
+            return []
+    return [_event(RACER_SELECTED, now, hotkey=command.hotkey, version=command.version)]
 
 
 def join_validator(season: Season, command: JoinValidator, now: datetime) -> list[Event]:

@@ -199,23 +199,21 @@ def report(season: Season, command: Report, now: datetime) -> list[Event]:
 
 
 def _close_qualifying(season: Season, race: Race, now: datetime) -> Event:
-    """Who races: of each hotkey the latest agent that qualified in time, and the champion."""
-    latest: dict[str, str] = {}
-    superseded: list[Json] = []
+    """Who races: of each hotkey the agent that it selected, else its latest, of those that
+    qualified in time; and the champion. The others of a hotkey that races are superseded."""
+    waiting: dict[str, list[str]] = {}
     for version, since in season.waiting.items():
-        if since >= race.closes_at:
-            continue
-        hotkey = season.entrants[version].hotkey
-        if hotkey in latest:
-            older, newer = sorted(
-                (latest[hotkey], version), key=lambda v: (season.entrants[v].submitted_at, v)
-            )
-            superseded.append(older)
-            latest[hotkey] = newer
-        else:
-            latest[hotkey] = version
+        if since < race.closes_at:
+            waiting.setdefault(season.entrants[version].hotkey, []).append(version)
+    racing: dict[str, str] = {}
+    superseded: list[Json] = []
+    for hotkey, versions in waiting.items():
+        selected = season.selected.get(hotkey)
+        oldest_first = sorted(versions, key=lambda v: (season.entrants[v].submitted_at, v))
+        racing[hotkey] = selected if selected in versions else oldest_first[-1]
+        superseded += [version for version in oldest_first if version != racing[hotkey]]
     champion = season.champion
-    challengers = sorted(version for version in latest.values() if version != champion)
+    challengers = sorted(version for version in racing.values() if version != champion)
     needed = min(race.rules.validators, len(season.validators))
     if not challengers:
         return _void(season, race, Void.NO_QUALIFIER, now)

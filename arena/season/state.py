@@ -44,6 +44,7 @@ RACE_CLOSED = "race.closed"
 DISQUALIFIED = "agent.disqualified"
 REINSTATED = "agent.reinstated"
 DEREGISTERED = "hotkey.deregistered"
+RACER_SELECTED = "racer.selected"
 VALIDATOR_JOINED = "validator.joined"
 VALIDATOR_LEFT = "validator.left"
 
@@ -164,6 +165,8 @@ class Season:
         """By hotkey."""
         self.waiting: dict[str, datetime] = {}
         """Qualified agents that wait for a race, and since when, in that order."""
+        self.selected: dict[str, str] = {}
+        """By hotkey: which of its agents is to race, where it said so."""
         self.validators: dict[str, datetime] = {}
         self.open: Race | None = None
         """The race that is in qualifying, or awaits its beacon."""
@@ -314,6 +317,13 @@ class Season:
             self.entrants[version].left = True
             self.waiting.pop(version, None)
 
+    def _racer_selected(self, data: JsonObject, at: datetime) -> None:
+        hotkey, version = str(data["hotkey"]), data["version"]
+        if version is None:
+            del self.selected[hotkey]
+        else:
+            self.selected[hotkey] = str(version)
+
     def _validator_joined(self, data: JsonObject, at: datetime) -> None:
         self.validators[str(data["validator"])] = at
 
@@ -339,6 +349,7 @@ _HANDLERS = {
     DISQUALIFIED: Season._disqualified,
     REINSTATED: Season._reinstated,
     DEREGISTERED: Season._deregistered,
+    RACER_SELECTED: Season._racer_selected,
     VALIDATOR_JOINED: Season._validator_joined,
     VALIDATOR_LEFT: Season._validator_left,
 }

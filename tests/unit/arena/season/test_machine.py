@@ -20,6 +20,7 @@ from arena.season.commands import (
     ProblemOutcome,
     Qualify,
     Report,
+    SelectRacer,
     Submit,
     Tick,
 )
@@ -58,6 +59,10 @@ class SeasonMachine(RuleBasedStateMachine):
         if code is not None:
             assert code.startswith(("season.", "draw."))
             assert len(self.driver.events) == before
+
+    @rule(hotkey=HOTKEYS, version=st.one_of(st.none(), VERSIONS))
+    def select(self, hotkey: str, version: str | None) -> None:
+        self.try_(SelectRacer(hotkey, version))
 
     @rule(minutes=st.sampled_from([0, 1, 30, 300, 720, 1500]))
     def time_goes_on(self, minutes: int) -> None:

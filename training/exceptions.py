@@ -11,14 +11,18 @@ __all__ = [
     "DiskFullError",
     "DivergedError",
     "ErrorInfo",
+    "EvaluationError",
     "ExtraMissingError",
     "Fault",
     "GuardError",
     "MaskError",
+    "NothingToLearnError",
     "OtherBaseError",
     "OtherRunError",
+    "PolicyError",
     "RecipeError",
     "RenderError",
+    "RewardError",
     "TokenizerError",
     "TrainingError",
 ]
@@ -112,4 +116,32 @@ class DivergedError(TrainingError):
     """A loss or a gradient that is no number any more."""
 
     code = "training.diverged"
+    fault = Fault.CALLER
+
+
+class PolicyError(TrainingError):
+    """A model that cannot generate: not in eval mode, broken weights, no memory left."""
+
+    code = "training.policy_failed"
+    fault = Fault.CALLER
+
+
+class EvaluationError(TrainingError):
+    """An evaluation that cannot be made, gone on with or reported."""
+
+    code = "evaluation.failed"
+    fault = Fault.CALLER
+
+
+class RewardError(TrainingError):
+    """A reward that cannot be given: no teacher's steps, a head of another backbone."""
+
+    code = "training.reward"
+    fault = Fault.CALLER
+
+
+class NothingToLearnError(TrainingError):
+    """No gradient to be had: every group of rollouts came out alike, or every label is one."""
+
+    code = "training.nothing_to_learn"
     fault = Fault.CALLER

@@ -40,6 +40,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 
 from arena.db.artefact_tables import artefact_files, artefact_uploads
+from arena.db.calendar_tables import race_secrets
 from arena.db.declaring import metadata as metadata
 from arena.db.declaring import stored_at
 from arena.db.submission_tables import (
@@ -442,6 +443,7 @@ APPEND_ONLY = (
     agents,
     agent_versions,
     refused_submissions,
+    race_secrets,
 )
 
 

@@ -10,6 +10,7 @@ __all__ = [
     "ArenaError",
     "ArtefactError",
     "BankError",
+    "BeaconError",
     "ChainRefusedError",
     "ChainUnavailableError",
     "ClusterError",
@@ -203,6 +204,13 @@ class SeasonError(ArenaError):
 
     code = "season.refused"
     fault = Fault.CALLER
+
+
+class BeaconError(ArenaError):
+    """A beacon whose value cannot be had now."""
+
+    code = "beacon.unavailable"
+    fault = Fault.PLATFORM
 
 
 class DrawError(ArenaError):

@@ -14,6 +14,7 @@ from arena.submissions.fingerprints import Fingerprint
 from arena.submissions.form import name_violations
 from arena.submissions.policy import Policy
 from arena.submissions.process import Reader
+from arena.submissions.reading import Reading
 from arena.submissions.rules import Json, Rule, Violation, violation
 
 MAX_SHOWN_LINES = 8
@@ -76,12 +77,26 @@ def check(
     with; without one a process is started for this file. Raises AdmissionError (the
     validator's fault) only when no process can be started or the machine is too busy.
     """
-    digest = hashlib.sha256(source).hexdigest()
     if reader is None:
         with Reader() as own:
             reading = own.read(source, policy)
     else:
         reading = reader.read(source, policy)
+    return judge(reading, source, name=name, policy=policy, known=known, bank=bank, hotkey=hotkey)
+
+
+def judge(
+    reading: Reading,
+    source: bytes,
+    *,
+    name: str,
+    policy: Policy,
+    known: CopyIndex | None = None,
+    bank: AnswerIndex | None = None,
+    hotkey: str | None = None,
+) -> Admission:
+    """As `check`, of a file that was read already: against other indices it is judged anew."""
+    digest = hashlib.sha256(source).hexdigest()
     violations = [*name_violations(name, policy), *reading.violations]
     if bank is not None:
         violations += bank.violations(reading)

@@ -17,6 +17,7 @@ from renderers.configs import Qwen3RendererConfig
 from renderers.parsing import ToolCallParseStatus
 from renderers.qwen3 import Qwen3Renderer
 
+from sandbox.tools import TOOL_SCHEMAS
 from scoring.types import Json, JsonObject
 from training.exceptions import RenderError
 from training.render.marks import harmless
@@ -103,7 +104,7 @@ class ChatRenderer:
         """
         shown = [_readable(message) for message in new_messages]
         rendered = self._renderer.bridge_to_next_turn(
-            list(prompt_ids), list(completion_ids), shown, tools=list(tools) or None
+            list(prompt_ids), list(completion_ids), shown, tools=in_order(tools) or None
         )
         return None if rendered is None else list(rendered.token_ids)
 
@@ -145,9 +146,19 @@ class ChatRenderer:
             raise RenderError("there is no message to render")
         return self._renderer.render(
             [_readable(message) for message in messages],
-            tools=list(tools) or None,
+            tools=in_order(tools) or None,
             add_generation_prompt=generation_prompt,
         )
+
+
+def in_order(tools: Sequence[JsonObject]) -> list[JsonObject]:
+    """The tools as they are rendered: the seven of the arena as `TOOL_SCHEMAS` has them.
+
+    A corpus and the wire keep the keys of a schema in other orders, and the text of a prompt
+    shall not depend on it. Other tools stay as they are given.
+    """
+    given = list(tools)
+    return list(TOOL_SCHEMAS) if given == list(TOOL_SCHEMAS) else given
 
 
 _ROLES = frozenset({"system", "user", "assistant", "tool"})

@@ -1,0 +1,1 @@
+"""The loop that every stage trains in: updates, checkpoints, curves."""

@@ -1,0 +1,1 @@
+"""Recipes, a YAML file each; see `training.recipe`."""

@@ -227,9 +227,11 @@ async def validating(request: Request) -> Caller:
     return caller
 
 
-MinerDep = Annotated[Caller, Depends(registered), *(Depends(s) for s in _signed), Depends(_bearer)]
+MinerDep = Annotated[Caller, Depends(registered)]
 """A parameter of routes for registered hotkeys."""
 ValidatorDep = Annotated[Caller, Depends(validating)]
 """A parameter of routes for validators."""
 SIGNED = [Depends(scheme) for scheme in _signed]
 """For a router whose routes are signed: OpenAPI then says so."""
+SIGNED_OR_SESSION = [*SIGNED, Depends(_bearer)]
+"""For a router whose routes are signed, or called within a session."""

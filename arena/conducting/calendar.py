@@ -75,7 +75,7 @@ class Calendar:
         """Decide on the journal's bank and append what follows. Raises as `change_bank`."""
 
         async def decided(loaded: LoadedBank) -> tuple[Sequence[Event], Sequence[Event]]:
-            events = decide(loaded, self._bank_moment(loaded.bank, now))
+            events = decide(loaded, self.bank_moment(loaded.bank, now))
             return events, events
 
         return await self.write_bank(decided)
@@ -87,6 +87,8 @@ class Calendar:
         return events
 
     @staticmethod
-    def _bank_moment(bank: Bank, now: datetime) -> datetime:
+    def bank_moment(bank: Bank, now: datetime) -> datetime:
+        """When an event of the bank is to be: not before its last one, were it of a clock that
+        is a little ahead."""
         last = bank.clock
         return last if last is not None and now < last <= now + SKEW else now

@@ -56,6 +56,7 @@ class Conductor:
         self._metrics = metrics or ConductorMetrics()
         self._calendar: Calendar | None = None
         self._members = Members()
+        self._told: dict[tuple[str, str], str] = {}
         self._resting: dict[str, datetime] = {}
         """Until when a step rests. Forgotten with the process, which costs a look."""
 
@@ -66,7 +67,7 @@ class Conductor:
         Raises DatabaseUnreachableError, and nothing else that passes by itself.
         """
         started = time.monotonic()
-        work = Work(now, self._metrics)
+        work = Work(now, self._metrics, self._told)
         try:
             async with _alone(self._parts.engine) as alone:
                 if alone:

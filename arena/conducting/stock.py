@@ -60,11 +60,16 @@ async def rotate_bank(parts: Parts, calendar: Calendar, work: Work) -> None:
         # Only what is spent moves, so what is left to draw from does not change.
         rule = replace(rule, opens=0, held_out_min=0)
 
-    def decide(loaded: LoadedBank, at: datetime) -> Sequence[Event]:
-        seed = str(secret_seed(parts.bank_key, f"rotation/{loaded.bank.entries}"))
-        return rotate(loaded.bank, rule, seed=seed, at=at).events(at)
+    def decide(bank: Bank, at: datetime) -> Sequence[Event]:
+        seed = str(secret_seed(parts.bank_key, f"rotation/{bank.entries}"))
+        rotation = rotate(bank, rule, seed=seed, at=at)
+        moves = any(one.opened or one.retired for one in rotation.moves)
+        return rotation.events(at) if moves else []
 
-    for event in await calendar.change_bank(decide, work.now):
+    # Asked of what is in memory first: the journal is not read again at every look.
+    if not decide(calendar.bank, calendar.bank_moment(calendar.bank, work.now)):
+        return
+    for event in await calendar.change_bank(lambda b, at: decide(b.bank, at), work.now):
         opened, retired = (event.data[name] for name in ("opened", "retired"))
         assert isinstance(opened, dict)
         assert isinstance(retired, dict)

@@ -30,8 +30,13 @@ class Done:
 class Work:
     """One look: the time it was taken at, and what came of it."""
 
-    def __init__(self, now: datetime, metrics: ConductorMetrics) -> None:
+    def __init__(
+        self, now: datetime, metrics: ConductorMetrics, told: dict[tuple[str, str], str]
+    ) -> None:
+        """`told`: what failed at earlier looks, by step and subject. It is kept up to date, so
+        that what goes on failing is told once, and once more when it passes."""
         self.now = now
+        self._told = told
         self.done: list[Done] = []
         self.failed: list[str] = []
         """The steps of which something failed."""
@@ -53,6 +58,8 @@ class Work:
         """
         try:
             yield
+            if self._told.pop((step, subject), None) is not None:
+                _log.info("a step of the calendar passes again", step=step, subject=subject)
         except SQLAlchemyError as error:
             told = database_error(error, "the database")
             if isinstance(told, DatabaseUnreachableError):
@@ -70,6 +77,9 @@ class Work:
         self.failed.append(step)
         code = error.code if isinstance(error, ArenaError) else type(error).__name__
         self._metrics.failures.labels(step, code).inc()
+        if self._told.get((step, subject)) == code:
+            return
+        self._told[step, subject] = code
         _log.error(
             "a step of the calendar failed; it is tried again",
             step=step,

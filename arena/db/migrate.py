@@ -33,13 +33,28 @@ async def migrate(engine: AsyncEngine) -> Guard:
         return await connection.run_sync(guard)
 
 
-def _upgrade(connection: Connection) -> None:
+async def is_current(engine: AsyncEngine) -> bool:
+    """Whether the schema is of this program's version. Driver errors pass through."""
+    async with engine.connect() as connection:
+        return await connection.run_sync(lambda found: _is_current(found, _config()))
+
+
+def _config() -> Config:
     config = Config()
     config.set_main_option("script_location", str(_scripts()).replace("%", "%%"))
-    config.attributes["connection"] = connection
+    return config
+
+
+def _is_current(connection: Connection, config: Config) -> bool:
     revision = MigrationContext.configure(connection).get_current_revision()
+    return revision == ScriptDirectory.from_config(config).get_current_head()
+
+
+def _upgrade(connection: Connection) -> None:
+    config = _config()
+    config.attributes["connection"] = connection
     # Asked first: a login that only adds rows may not touch alembic's table.
-    if revision == ScriptDirectory.from_config(config).get_current_head():
+    if _is_current(connection, config):
         return
     try:
         command.upgrade(config, "head")

@@ -1,0 +1,1 @@
+"""The process that serves an arena: API, calendar, or both."""

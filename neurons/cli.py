@@ -27,6 +27,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "records": ("arena.records.cli:app", "Verify, prove and show what is recorded."),
     "judge": ("judge.cli:app", "Judge traces, and measure how well judges agree."),
     "corpus": ("corpus_export.cli:app", "Export, verify and describe corpora of trajectories."),
+    "serve": ("neurons.serve:app", "Serve the arena: API and calendar."),
     "chain": ("neurons.local_chain.cli:app", "Keep a local chain for development."),
     "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),
     "doctor": ("neurons.doctor:app", "Say what this machine has and lacks."),

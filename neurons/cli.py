@@ -29,6 +29,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "corpus": ("corpus_export.cli:app", "Export, verify and describe corpora of trajectories."),
     "serve": ("neurons.serve:app", "Serve the arena: API and calendar."),
     "chain": ("neurons.local_chain.cli:app", "Keep a local chain for development."),
+    "eval": ("training.evaluation.cli:app", "Evaluate a model, beside the paper's table."),
+    "model": ("training.serving.cli:app", "Serve trained models."),
     "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),
     "doctor": ("neurons.doctor:app", "Say what this machine has and lacks."),
     "demo": ("neurons.demo.command:app", "Race honest and dishonest agents on a generated world."),

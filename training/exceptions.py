@@ -23,6 +23,7 @@ __all__ = [
     "RecipeError",
     "RenderError",
     "RewardError",
+    "ServingError",
     "TokenizerError",
     "TrainingError",
 ]
@@ -144,4 +145,11 @@ class NothingToLearnError(TrainingError):
     """No gradient to be had: every group of rollouts came out alike, or every label is one."""
 
     code = "training.nothing_to_learn"
+    fault = Fault.CALLER
+
+
+class ServingError(TrainingError):
+    """A server that cannot be started as asked."""
+
+    code = "serving.failed"
     fault = Fault.CALLER

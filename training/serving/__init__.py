@@ -1,0 +1,1 @@
+"""A checkpoint behind the OpenAI wire: `arena model serve DIR`."""

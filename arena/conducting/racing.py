@@ -44,7 +44,7 @@ async def set_rules(parts: Parts, calendar: Calendar, work: Work) -> None:
 async def open_race(parts: Parts, calendar: Calendar, work: Work) -> None:
     """Commit to the next draw and publish its listing, once the one before is drawn or void."""
     season = calendar.season
-    if season.open is not None or not calendar.begun:
+    if season.open is not None or not calendar.begun or not parts.settings.opens_races:
         return
     at = calendar.moment(work.now)
     race_id, closes_at = next_race(season, at)

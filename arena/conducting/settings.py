@@ -37,6 +37,9 @@ class ConductorSettings(BaseSettings):
     they are, at first the defaults. What a file does not name is default."""
     every: _Seconds = 5
     """Seconds between two looks at what is due."""
+    opens_races: bool = True
+    """Whether races open. Without, what is open goes on to its end, and agents qualify for the
+    race that opens when it is set again: for the day of a repair."""
     chain_every: _Seconds = 60
     """Seconds between two readings of the metagraph, and tries to put a root on chain."""
 

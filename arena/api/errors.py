@@ -89,6 +89,9 @@ class Code(StrEnum):
     RECORD_CONFLICT = "RECORD_CONFLICT"
     UNSUPPORTED_CONDITIONS = "UNSUPPORTED_CONDITIONS"
     RECORD_NOT_FOUND = "RECORD_NOT_FOUND"
+    ARTEFACT_REFUSED = "ARTEFACT_REFUSED"
+    ARTEFACT_INCOMPLETE = "ARTEFACT_INCOMPLETE"
+    ARTEFACT_QUOTA = "ARTEFACT_QUOTA"
     NOT_OFFERED = "NOT_OFFERED"
     NOT_FOUND = "NOT_FOUND"
     METHOD_NOT_ALLOWED = "METHOD_NOT_ALLOWED"
@@ -112,6 +115,7 @@ STATUS: dict[Code, int] = {
             Code.INVALID_RECORD,
             Code.INVALID_SEAL,
             Code.UNSUPPORTED_CONDITIONS,
+            Code.ARTEFACT_REFUSED,
             Code.BAD_REQUEST,
         ),
         400,
@@ -172,6 +176,8 @@ STATUS: dict[Code, int] = {
             Code.RUN_ALREADY_COMPLETE,
             Code.SEAL_CHAIN_FORK,
             Code.RECORD_CONFLICT,
+            Code.ARTEFACT_INCOMPLETE,
+            Code.ARTEFACT_QUOTA,
         ),
         409,
     ),

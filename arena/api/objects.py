@@ -133,6 +133,16 @@ class LocalStore:
         path = self._path(key)
         return path if path.is_file() else None
 
+    def move(self, key: str, target: str) -> None:
+        """Give an object another key, in one step. Raises OSError when it is not there."""
+        path = self._path(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path(key).replace(path)
+
+    def remove(self, key: str) -> None:
+        """Forget an object, if it is there."""
+        self._path(key).unlink(missing_ok=True)
+
     def _path(self, key: str) -> Path:
         check_key(key)
         return self._directory / key
@@ -154,6 +164,10 @@ class S3Store:
     def download_url(self, key: str, *, base_url: str, now: datetime, ttl_s: float) -> str:
         """As `ObjectStore.download_url`."""
         return self._presign("GET", key, now, ttl_s, {})
+
+    def delete_url(self, key: str, *, now: datetime, ttl_s: float) -> str:
+        """A link that allows to delete this object: for the API itself, never handed out."""
+        return self._presign("DELETE", key, now, ttl_s, {})
 
     async def check(self) -> None:
         """As `ObjectStore.check`: any answer but a failure of the store's own will do."""

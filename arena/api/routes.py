@@ -13,6 +13,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from arena.api import (
+    artefacts,
     auth_routes,
     environments,
     health,
@@ -32,6 +33,7 @@ ROUTERS: tuple[APIRouter, ...] = (
     weights.router,
     environments.router,
     object_routes.router,
+    artefacts.router,
     transparency.router,
 )
 

@@ -16,6 +16,7 @@ from arena.exceptions import SettingsError
 _Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 _Rate = Annotated[float, Field(gt=0, le=100_000, allow_inf_nan=False)]
 _Bytes = Annotated[int, Field(ge=1, le=1 << 30)]
+_Store = Annotated[int, Field(ge=1, le=1 << 44)]
 _Names = Annotated[frozenset[str], NoDecode]
 
 
@@ -95,6 +96,14 @@ class ApiSettings(BaseSettings):
     s3_region: str = "us-east-1"
     s3_access_key: str | None = None
     s3_secret_key: SecretStr | None = None
+
+    artefact_part_bytes: Annotated[int, Field(ge=64 << 10, le=1 << 30)] = 16 << 20
+    """Files of model artefacts come in parts of this size; at most `upload_bytes`."""
+    artefact_file_bytes: _Store = 8 << 30
+    artefact_bytes: _Store = 24 << 30
+    """The largest artefact, an adapter's base with it."""
+    artefact_quota_bytes: _Store = 64 << 30
+    """What one hotkey may store of artefacts in all, files on their way among them."""
 
     top_share: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.25
     """The top miner's share of the weight vector; the rest burns, but for the tail."""

@@ -23,6 +23,7 @@ from arena.api.requests import RequestGuard
 from arena.api.routes import ROUTERS, body_limit
 from arena.api.services import Services
 from arena.api.sessions import SessionStore
+from arena.submissions.service import Pace, SubmissionService
 
 _log = structlog.get_logger(__name__)
 
@@ -53,12 +54,24 @@ def create_app(services: Services, routers: Sequence[APIRouter] = ROUTERS) -> Fa
     app.state.services = services
     app.state.authenticator = Authenticator(services)
     app.state.intake = RecordIntake(services)
+    app.state.submissions = _submissions(services)
     add_handlers(app)
     for router in routers:
         app.include_router(router)
     if settings.metrics:
         app.include_router(metrics_router)
     return app
+
+
+def _submissions(services: Services) -> SubmissionService:
+    settings = services.settings
+    return SubmissionService(
+        services.engine,
+        services.journal,
+        policy=services.policy,
+        shipped=services.shipped_agents,
+        pace=Pace(settings.refusals_an_hour, settings.gate_waiting, settings.submissions_paused),
+    )
 
 
 @asynccontextmanager
@@ -77,6 +90,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         for task in tasks:
             with suppress(asyncio.CancelledError):
                 await task
+        await asyncio.to_thread(app.state.submissions.close)
 
 
 async def _prune(services: Services) -> None:

@@ -6,9 +6,10 @@ two apps over one database by making two of these.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
@@ -21,6 +22,8 @@ from arena.api.objects import ObjectStore
 from arena.api.settings import ApiSettings
 from arena.journal import Journal
 from arena.records.store import RecordStore
+from arena.secrets import SecretBox
+from arena.submissions.policy import Policy
 from arena.work.queue import WorkQueue
 
 TRUSTED_S = 1.0
@@ -48,6 +51,12 @@ class Services:
     metagraph: MetagraphCache
     links: Links
     clock: Clock = utc_now
+    secrets: SecretBox | None = None
+    """Seals what miners entrust to the arena; without it their credentials are refused."""
+    policy: Policy = field(default_factory=Policy)
+    """The gate's rules."""
+    shipped_agents: Mapping[str, Path] = field(default_factory=dict)
+    """Agents that anyone may build on, by the names that the policy has for them."""
     metrics: Metrics = field(default_factory=Metrics)
 
 

@@ -67,6 +67,17 @@ class ApiSettings(BaseSettings):
     body_seconds: _Seconds = 60
     """How long a client may take to send a body."""
 
+    submissions_paused: bool = False
+    """Whether submissions are refused for the time being."""
+    refusals_an_hour: Annotated[int, Field(ge=1, le=10_000)] = 20
+    """Files of one hotkey that the gate refuses within an hour before it reads no more."""
+    gate_waiting: Annotated[int, Field(ge=1, le=10_000)] = 64
+    """Submissions that one process has at hand at once."""
+    grant_ttl: _Seconds = 21_600
+    """How long a miner's credential may be used by the run that it was handed to."""
+    inference_models: _Names = frozenset()
+    """Models that validators are asked to route, separated by commas: shown, not enforced."""
+
     lease: _Seconds = 120
     """How long a run is held without a heartbeat."""
     runs_per_validator: Annotated[int, Field(ge=1, le=64)] = 1
@@ -112,7 +123,9 @@ class ApiSettings(BaseSettings):
     conductor_patience: _Seconds = 300
     """How old the conductor's last tick may be before `/health/deep` calls it late."""
 
-    @field_validator("banned_hotkeys", "scoring_versions", "catalog_hashes", mode="before")
+    @field_validator(
+        "banned_hotkeys", "scoring_versions", "catalog_hashes", "inference_models", mode="before"
+    )
     @classmethod
     def _split(cls, value: object) -> object:
         if isinstance(value, str):

@@ -28,6 +28,7 @@ from arena.api.validator_models import (
     CompleteRunResponse,
     HeartbeatResponse,
     HostState,
+    InferenceTokenGrant,
     PresignUploadRequest,
     PresignUploadResponse,
     ProblemPublic,
@@ -36,6 +37,9 @@ from arena.api.validator_models import (
     RunProblemsResponse,
     WorkItemStatus,
 )
+from arena.exceptions import SecretError
+from arena.submissions.credentials import CredentialStore
+from arena.submissions.store import AgentVersion, SubmissionStore
 from arena.work.exceptions import (
     AtCapacityError,
     IncompleteRunError,
@@ -106,12 +110,15 @@ async def claim_work(
         return Response(status_code=204)
     evaluation = lease.evaluation
     inputs = await InputStore(services.engine).inputs(evaluation.evaluation_id)
+    version = await SubmissionStore(services.engine).version(evaluation.version)
     return ClaimWorkResponse(
         eval_run_id=lease.run_id,
         agent_version_id=evaluation.version,
         suite_id=inputs.suite,
         lease_expires_at=lease.expires_at,
         code_download_url=_code_url(services, request, lease.run_id),
+        inference_token=await _grant(services, version),
+        artefact=version.artefact if version else None,
         evaluation_id=evaluation.evaluation_id,
         phase=evaluation.kind.value,
         agent_name=inputs.name,
@@ -216,6 +223,28 @@ async def presign_upload(
     )
     expires_at = now + timedelta(seconds=settings.link_ttl)
     return PresignUploadResponse(upload_url=url, results_s3_key=key, expires_at=expires_at)
+
+
+async def _grant(services: Services, version: AgentVersion | None) -> InferenceTokenGrant | None:
+    """The credential of the agent's owner, for the run that is claimed; None without one.
+
+    One that does not open holds no run up: the operator is told, the agent runs without.
+    """
+    if services.secrets is None or version is None:
+        return None
+    try:
+        found = await CredentialStore(services.engine, services.secrets).grant(version.hotkey)
+    except SecretError as error:
+        _log.error("a credential does not open", hotkey=version.hotkey, code=error.code)
+        return None
+    if found is None:
+        return None
+    return InferenceTokenGrant(
+        provider=found.provider,
+        access_token=found.credential,
+        base_url=found.base_url,
+        expires_at=services.clock() + timedelta(seconds=services.settings.grant_ttl),
+    )
 
 
 def upload_key(run: UUID, problem: UUID) -> str:

@@ -38,9 +38,20 @@ class ClaimWorkRequest(HostState):
     working: Annotated[list[UUID] | None, Field(max_length=64)] = None
 
 
+class InferenceTokenGrant(BaseModel):
+    """What this run's model calls are paid with. It is a miner's secret: use it for the run,
+    send it to `base_url` alone, store and log it nowhere."""
+
+    provider: str
+    access_token: Annotated[str, Field(repr=False)]
+    base_url: str
+    expires_at: datetime
+
+
 class ClaimWorkResponse(BaseModel):
     """A run to do. `evaluation_id` is the `race_id` of its records, `phase` their phase,
-    `agent_version_id` the label and version of their agent."""
+    `agent_version_id` the label and version of their agent, `artefact` the manifest of the
+    model that the agent brings."""
 
     eval_run_id: UUID
     agent_version_id: UUID
@@ -51,7 +62,8 @@ class ClaimWorkResponse(BaseModel):
     race_id: UUID | None = None
     delivery_id: str | None = None
     episode_nonces: dict[str, str] | None = None
-    inference_token: dict[str, Any] | None = None
+    inference_token: InferenceTokenGrant | None = None
+    artefact: dict[str, Any] | None = None
     evaluation_id: UUID
     phase: str
     agent_name: str

@@ -16,6 +16,7 @@ import httpx
 import uvicorn
 from bittensor.keyfiles import Keypair
 from bittensor_auth import generate_auth_headers
+from cryptography.fernet import Fernet
 from fastapi import FastAPI
 from sqlalchemy import text
 
@@ -35,6 +36,7 @@ from arena.runs.ledger import Head, seal_after
 from arena.runs.record import AgentRef, EncodedRecord, RunRecord
 from arena.runs.seal import SealedRecord
 from arena.runs.signing import KeypairSigner
+from arena.secrets import SecretBox
 from arena.work.queue import WorkQueue
 from arena.work.types import Evaluation, EvaluationKind
 from judge.verdict import Gate
@@ -124,6 +126,7 @@ class World:
         self.settings = settings
         self.queue = WorkQueue(database.engine)
         self.inputs = InputStore(database.engine)
+        self.secrets = SecretBox([Fernet.generate_key()])
         self.validators = [Validator("//Alice"), Validator("//Bob")]
         self.miner = Validator("//Charlie")
         self.stranger = Validator("//Dave")
@@ -150,6 +153,7 @@ class World:
             ),
             links=links,
             clock=self.clock,
+            secrets=self.secrets,
         )
 
     @asynccontextmanager

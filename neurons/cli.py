@@ -39,7 +39,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
 `arena --help` imports no room."""
 
 SHIPPED_AGENTS: dict[str, Path] = {
-    name: Path(__file__).parent / "agents" / f"{name}.py" for name in ("react", "pipeline")
+    name: Path(__file__).parent / "agents" / f"{name}.py"
+    for name in ("react", "pipeline", "distilled")
 }
 """Agents that a command takes by name."""
 

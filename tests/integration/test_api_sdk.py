@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
@@ -58,12 +54,12 @@ from oro_sdk.models import (
     TerminalStatus,
     WeightSaltResponse,
 )
-from oro_sdk.retry import RetryConfig
 
 from arena.api.app import create_app
 from arena.api.settings import ApiSettings
 from arena.db.engine import Database
 from arena.work.types import Evaluation
+from tests.integration.sdk import sdk_client
 from tests.unit.arena.api.world import SOURCE, Validator, World, frames, served
 
 pytestmark = pytest.mark.database
@@ -72,18 +68,6 @@ pytestmark = pytest.mark.database
 @pytest.fixture
 def world(database: Database, tmp_path: Path) -> World:
     return World(database, tmp_path, ApiSettings(data_dir=tmp_path))
-
-
-@asynccontextmanager
-async def _sdk(url: str, who: Validator) -> AsyncIterator[BittensorAuthClient]:
-    wallet: Any = SimpleNamespace(hotkey=who.pair)
-    client = BittensorAuthClient(
-        base_url=url, wallet=wallet, retry_config=RetryConfig(max_retries=0)
-    )
-    async with client:
-        yield client
-        # The SDK's transports do not close the ones that they wrap.
-        await client.get_async_httpx_client()._transport._wrapped._wrapped.aclose()  # type: ignore[attr-defined]
 
 
 async def _claimed(client: BittensorAuthClient) -> ClaimWorkResponse:
@@ -109,7 +93,7 @@ async def _upload_all(
 async def test_a_run_from_challenge_to_completion(world: World) -> None:
     evaluation = await world.open(problems=2, needed=1)
     alice = world.validators[0]
-    async with served(create_app(world.services())) as url, _sdk(url, alice) as sdk:
+    async with served(create_app(world.services())) as url, sdk_client(url, alice) as sdk:
         await _session(url, alice)
         work = await _claimed(sdk)
         assert work.agent_version_id == evaluation.version
@@ -194,8 +178,8 @@ async def test_every_refusal_of_a_run_is_one_that_the_sdk_knows(world: World) ->
     alice, bob = world.validators
     async with (
         served(create_app(world.services())) as url,
-        _sdk(url, alice) as mine,
-        _sdk(url, bob) as other,
+        sdk_client(url, alice) as mine,
+        sdk_client(url, bob) as other,
     ):
         run = (await _claimed(mine)).eval_run_id
         problem = UUID(evaluation.problems[0])
@@ -247,8 +231,8 @@ async def test_two_processes_give_the_last_seat_once(world: World) -> None:
     async with (
         served(create_app(world.services())) as one,
         served(create_app(world.services())) as two,
-        _sdk(one, world.validators[0]) as alice,
-        _sdk(two, world.validators[1]) as bob,
+        sdk_client(one, world.validators[0]) as alice,
+        sdk_client(two, world.validators[1]) as bob,
     ):
         answers = await asyncio.gather(
             claim_work.asyncio_detailed(client=alice), claim_work.asyncio_detailed(client=bob)

@@ -32,6 +32,7 @@ from arena.submissions.refusals import (
 from arena.submissions.rules import Rule
 from arena.submissions.service import Pace, SubmissionService
 from arena.submissions.store import SubmissionStore
+from scoring.types import JsonObject
 from tests.unit.arena import builders
 
 pytestmark = pytest.mark.database
@@ -78,7 +79,7 @@ async def imported(database: Database, number: int, query: str, pool: str) -> st
     reward = replace(made.rewards[0], product_id=str(number))
     problem = replace(made, problem_id=f"problem-{number}", rewards=(reward,))
     content = content_of(problem)
-    data = {
+    data: JsonObject = {
         "problem": content,
         "content_hash": content_hash(content),
         "pool": pool,
@@ -96,7 +97,7 @@ async def imported(database: Database, number: int, query: str, pool: str) -> st
 async def test_an_admitted_file_is_stored_with_its_entry_in_the_season(
     database: Database, service: SubmissionService
 ) -> None:
-    manifest = {"schema": 1, "name": "m"}
+    manifest: JsonObject = {"schema": 1, "name": "m"}
     made = await service.submit("hk", " My agent ", source("one"), manifest, NOW)
     store = SubmissionStore(database.engine)
     assert await store.version(made.version_id) == made

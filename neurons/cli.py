@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "chain": ("neurons.local_chain.cli:app", "Keep a local chain for development."),
     "eval": ("training.evaluation.cli:app", "Evaluate a model, beside the paper's table."),
     "model": ("training.serving.cli:app", "Serve trained models."),
+    "train": ("training.cli:app", "Train a model on a corpus, stage by stage."),
     "conformance": ("arena.conformance:app", "Prove agreement with the shared test vectors."),
     "doctor": ("neurons.doctor:app", "Say what this machine has and lacks."),
     "demo": ("neurons.demo.command:app", "Race honest and dishonest agents on a generated world."),

@@ -1,0 +1,1 @@
+"""The commands of `arena train`, one module each. None imports torch before it runs."""

@@ -351,6 +351,9 @@ def _cpu(pids: Sequence[int]) -> tuple[float, float]:
         if pid in pids or (parent in pids and parent != os.getpid()):
             user += int(fields[11])
             system += int(fields[12])
+        if pid in pids and pid != os.getpid():  # children that it has waited for
+            user += int(fields[13])
+            system += int(fields[14])
     return user / _TICK, system / _TICK
 
 
@@ -415,7 +418,10 @@ def _serve(url: str, port: int) -> None:
     from arena.db.journal import PostgresJournal
     from arena.records.store import RecordStore
 
-    keys = [_key(i) for i in [*range(3 * VALIDATORS), *range(1_000, 1_000 + VALIDATORS)]]
+    keys = [
+        _key(i)
+        for i in [*range((2 + len(BATCHES)) * VALIDATORS), *range(1_000, 1_000 + VALIDATORS)]
+    ]
     subnet = _Subnet(tuple(_Peer(i, str(key.ss58_address)) for i, key in enumerate(keys)))
     structlog.configure(
         processors=[

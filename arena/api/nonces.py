@@ -8,11 +8,14 @@ signature from a clock that is ahead is good for up to two: here a nonce stays u
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from sqlalchemy import DateTime, LargeBinary, bindparam, delete, text
+from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncEngine
 
+from arena.api.gathering import Gathering
 from arena.db.schema import request_nonces
 
 MARGIN_S = 5
@@ -23,15 +26,21 @@ PRUNE_EVERY_S = 60.0
 
 # One statement and one transaction of its own. A crash of the database's machine may forget
 # the last instants: what a replay could do then is done already, since every call here is
-# idempotent.
+# idempotent. Sorted, so that two processes never wait for each other.
 _USE = text(
     """
     WITH unhurried AS (SELECT set_config('synchronous_commit', 'off', true))
     INSERT INTO request_nonces (digest, expires_at)
-    SELECT :digest, :expires_at FROM unhurried
+    SELECT used.digest, used.expires_at
+    FROM unhurried, unnest(:digests, :expiries) AS used (digest, expires_at)
     ON CONFLICT DO NOTHING RETURNING digest
     """
-).bindparams(bindparam("digest", type_=LargeBinary), bindparam("expires_at", type_=DateTime(True)))
+).bindparams(
+    bindparam("digests", type_=ARRAY(LargeBinary)),
+    bindparam("expiries", type_=ARRAY(DateTime(True))),
+)
+_TOGETHER = 256
+"""How many nonces one statement takes."""
 
 
 class NonceStore:
@@ -40,13 +49,25 @@ class NonceStore:
     def __init__(self, engine: AsyncEngine) -> None:
         self._engine = engine
         self._at_once = engine.execution_options(isolation_level="AUTOCOMMIT")
+        self._gathering = Gathering(self._use, most=_TOGETHER)
 
     async def use(self, hotkey: str, nonce: str, *, good_until: datetime) -> bool:
         """Whether this is the nonce's first use. Of two at once, in any processes, one is first."""
         digest = hashlib.sha256(f"{hotkey}:{nonce}".encode("utf-8", "surrogatepass")).digest()
-        row = {"digest": digest, "expires_at": good_until + timedelta(seconds=MARGIN_S)}
+        return await self._gathering.do((digest, good_until + timedelta(seconds=MARGIN_S)))
+
+    async def _use(self, used: Sequence[tuple[bytes, datetime]]) -> list[bool]:
+        """Whether each is the first of its kind, in the table and among these."""
+        rows = dict(sorted(used, key=lambda nonce: nonce[1]))  # the same twice: the later end
+        digests = sorted(rows)
+        values = {"digests": digests, "expiries": [rows[digest] for digest in digests]}
         async with self._at_once.connect() as connection:
-            return (await connection.scalar(_USE, row)) is not None
+            new = set(await connection.scalars(_USE, values))
+        first = []
+        for digest, _ in used:
+            first.append(digest in new)
+            new.discard(digest)
+        return first
 
     async def prune(self, now: datetime) -> None:
         """Forget those whose signatures are too old by themselves."""

@@ -182,9 +182,14 @@ def database_error(error: BaseException, where: str) -> ArenaError:
         return DatabaseError(
             f"{where}: {detail}", fault=Fault.CALLER, remedy="check ARENA_DATABASE_URL"
         )
-    if isinstance(cause, (OSError, TimeoutError, *_AWAY)):
+    if is_away(error):
         return DatabaseUnreachableError(f"{where} does not answer: {detail}")
     return DatabaseError(f"{where}: {detail}")
+
+
+def is_away(error: BaseException) -> bool:
+    """Whether a driver's exception says that the server is away, and waiting may help."""
+    return isinstance(_cause(error), (OSError, TimeoutError, *_AWAY))
 
 
 def _cause(error: BaseException) -> BaseException:

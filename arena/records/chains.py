@@ -6,10 +6,9 @@ with the same number, a second one behind the same seal, and a second one of one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import and_, or_, select
-from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from arena.db.schema import seals
@@ -17,15 +16,15 @@ from arena.exceptions import SealForkError
 from arena.runs.seal import Sealed
 
 
-async def insert_seals(connection: AsyncConnection, found: Sequence[Sealed]) -> None:
-    """Store seals whose records are stored; those that are there already stay.
+async def check_seals(
+    connection: AsyncConnection, found: Sequence[Sealed], added: Collection[bytes]
+) -> None:
+    """After storing seals of which `added` (their hashes) are new: are the others there?
 
-    Raises SealForkError naming both seals when one forks its chain, and SealError for bytes
-    that are no seal.
+    Raises SealForkError naming both seals when one was not stored because it forks its chain.
     """
-    added = insert(seals).on_conflict_do_nothing().returning(seals.c.seal_hash)
-    there = set(await connection.scalars(added, [_seal_row(sealed) for sealed in found]))
     hashes = [bytes.fromhex(sealed.hash) for sealed in found]
+    there = set(added)
     if not there.issuperset(hashes):
         stored = select(seals.c.seal_hash).where(seals.c.seal_hash.in_(hashes))
         there |= set(await connection.scalars(stored))
@@ -34,7 +33,8 @@ async def insert_seals(connection: AsyncConnection, found: Sequence[Sealed]) -> 
             raise SealForkError(await _conflict(connection, sealed))
 
 
-def _seal_row(sealed: Sealed) -> dict[str, object]:
+def seal_row(sealed: Sealed) -> dict[str, object]:
+    """The row of a seal. Raises SealError for bytes that are none."""
     seal = sealed.seal
     return {
         "seal_hash": bytes.fromhex(sealed.hash),

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, bindparam, literal, select, update
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import Row, Text, Uuid, and_, bindparam, func, literal, select, update
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from arena.db import schema
@@ -29,6 +29,26 @@ from arena.work.views import ProblemState, RunView
 _runs = schema.evaluation_runs
 _evaluations = schema.evaluations
 
+_asked = (
+    func.unnest(
+        bindparam("evaluations", type_=ARRAY(Uuid)), bindparam("validators", type_=ARRAY(Text))
+    )
+    .table_valued("evaluation_id", "validator", name="asked")
+    .render_derived()
+)
+_LAST = (
+    select(_runs.c.run_id)
+    .join(
+        _asked,
+        and_(
+            _runs.c.evaluation_id == _asked.c.evaluation_id,
+            _runs.c.validator == _asked.c.validator,
+        ),
+    )
+    .ext(distinct_on(_runs.c.evaluation_id, _runs.c.validator))
+    .order_by(_runs.c.evaluation_id, _runs.c.validator, _runs.c.attempt.desc())
+)
+
 
 async def own_run(connection: AsyncConnection, run: UUID, validator: str) -> RunView:
     """A validator's run, locked.
@@ -42,6 +62,19 @@ async def own_run(connection: AsyncConnection, run: UUID, validator: str) -> Run
     if row.validator != validator:
         raise NotRunOwnerError(f"run {run} is another validator's")
     return rows.run_view(row)
+
+
+async def last_runs(
+    connection: AsyncConnection, wanted: Collection[tuple[UUID, str]]
+) -> dict[tuple[UUID, str], RunView]:
+    """The last turns at evaluations by validators, locked in one order for everybody; of who
+    never had one there is none."""
+    pairs = sorted(set(wanted))
+    values = {"evaluations": [pair[0] for pair in pairs], "validators": [pair[1] for pair in pairs]}
+    last = select(_runs).where(_runs.c.run_id.in_(_LAST)).order_by(_runs.c.run_id)
+    rows_ = await connection.execute(last.with_for_update(key_share=True), values)
+    found = [rows.run_view(row) for row in rows_]
+    return {(run.evaluation_id, run.validator): run for run in found}
 
 
 def is_held(run: RunView, now: datetime) -> bool:
@@ -68,11 +101,9 @@ async def hear(connection: AsyncConnection, run: UUID, validator: str, now: date
     return await lives(connection, before, now)
 
 
-async def lives(
-    connection: AsyncConnection, before: RunView, now: datetime, *, counted: int = 0
-) -> RunView:
+async def lives(connection: AsyncConnection, before: RunView, now: datetime) -> RunView:
     """The run, locked and held, is RUNNING from its first sign of life on, and held for a
-    lease from now. `counted` records came with the sign."""
+    lease from now. `counting.count_all` says the same of many."""
     row = (
         await connection.execute(
             update(_runs)
@@ -82,7 +113,6 @@ async def lives(
                 started_at=before.started_at or now,
                 heard_at=now,
                 expires_at=now + before.lease,
-                counted=_runs.c.counted + counted,
             )
             .returning(_runs)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from arena.api import intake
+from arena.runs.ledger import Head
 from arena.runs.record import EncodedRecord, RunRecord
 from arena.runs.seal import SealedRecord
 from arena.work.types import Lease
@@ -314,6 +317,47 @@ async def test_who_never_had_a_run_of_it_stores_nothing(world: World) -> None:
         sealed = [bob.seal(world.record(evaluation, 1, "bob").encode())]
         said = await _refused(world, client, bob, sealed)
     assert said["error_code"] == "NOT_RUN_OWNER"
+
+
+async def test_of_uploads_that_come_at_once_each_has_its_own_answer(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "_LANES", 1)  # all but the first wait, and share a transaction
+    evaluation = await world.open(4)
+    alice, bob = world.validators
+    await _claim(world, alice)
+    await _claim(world, bob)
+    good = [alice.seal(world.record(evaluation, n).encode()) for n in (1, 2, 3)]
+    bobs = [bob.seal(world.record(evaluation, n, "bob").encode()) for n in (1, 2)]
+    alice.head = Head.of(good[0].sealed)
+    fork = alice.seal(world.record(evaluation, 4).encode())
+    async with world.client() as client:
+        await _send(client, alice, good)
+        batches = [(alice, fork), (bob, bobs[0]), (alice, good[1]), (bob, bobs[1]), (alice, fork)]
+        answers = await asyncio.gather(*(_send(client, who, [one]) for who, one in batches))
+    assert [answer.status_code for answer in answers] == [409, 200, 200, 200, 409]
+    assert {answers[i].json()["error_code"] for i in (0, 4)} == {"SEAL_CHAIN_FORK"}
+    assert [answers[i].json()["counted"] for i in (1, 2, 3)] == [1, 1, 1]
+    assert await world.rows("records") == await world.rows("counted_records") == 5
+
+
+async def test_of_two_that_send_one_run_at_once_one_is_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(intake, "_LANES", 1)
+    evaluation = await world.open()
+    alice, bob = world.validators
+    await _claim(world, alice)
+    await _claim(world, bob)
+    same = [
+        (who, who.seal(replace(world.record(evaluation, 1), log_tail=who.hotkey).encode()))
+        for who in (alice, bob)
+    ]
+    async with world.client() as client:
+        first = _send(client, alice, [alice.seal(world.record(evaluation, 2).encode())])
+        answers = await asyncio.gather(first, *(_send(client, who, [one]) for who, one in same))
+    assert sorted(answer.status_code for answer in answers) == [200, 200, 409]
+    assert await world.rows("runs") == await world.rows("records") == 2
 
 
 async def test_bodies_that_are_no_batch_are_refused(world: World) -> None:

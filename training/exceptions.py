@@ -23,6 +23,7 @@ __all__ = [
     "RecipeError",
     "RenderError",
     "RewardError",
+    "RolloutError",
     "ServingError",
     "TokenizerError",
     "TrainingError",
@@ -152,4 +153,12 @@ class ServingError(TrainingError):
     """A server that cannot be started as asked."""
 
     code = "serving.failed"
+    fault = Fault.CALLER
+
+
+class RolloutError(TrainingError):
+    """Rollouts that cannot be made, or gone on with: a model server that died, a problem
+    without a cluster."""
+
+    code = "training.rollouts"
     fault = Fault.CALLER

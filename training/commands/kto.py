@@ -1,0 +1,63 @@
+"""`arena train kto`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from sandbox.terminal import JsonFile, console, plain, write_json
+from training.kto import KtoRecipe
+from training.recipe import load_recipe_of
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+_SHOWN = ("loss", "kl", "reward_margin", "recommend_rate", "learning_rate")
+
+
+@app.command()
+def kto(
+    corpus: Annotated[
+        list[Path],
+        typer.Option(metavar="DIR", help="An exported corpus with failures; may be repeated."),
+    ],
+    out: Annotated[Path, typer.Option(help="Directory of the run; the same again goes on.")],
+    start: Annotated[
+        str | None, typer.Option("--from", help="The model to begin with, and to be held to.")
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="A shipped recipe's name, or a file.")] = "kto_b002",
+    partition: Annotated[
+        list[Path] | None,
+        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
+    ] = None,
+    json: JsonFile = None,
+) -> None:
+    """Learn from strictly scored trajectories which to prefer, and write the model to OUT/model.
+
+    A trajectory that succeeded is desirable, any other is not. Interrupted or killed, the same
+    command goes on and comes to the same weights.
+
+    Example: arena train kto --recipe kto_b002 --from models/teacher --corpus corpus/teacher
+    --out models/kto
+    """
+    from training.commands.showing import ShownRun
+    from training.corpus import open_corpora
+    from training.kto.running import kto_task, run_kto
+
+    chosen = load_recipe_of(KtoRecipe, recipe)
+    with console.status("proving the corpus"):
+        corpora = open_corpora(corpus, partition or ())
+    task = kto_task(corpora, chosen, start=start, out=out.absolute())
+    with ShownRun("kto", _SHOWN) as watcher:
+        report = run_kto(task, watcher)
+    counts = cast("dict[str, int]", report["trajectories"])
+    console.print(
+        f"kto: {counts['desirable']} desirable and {counts['undesirable']} undesirable"
+        f" trajectories, {counts['too_long']} too long; {report['updates']} updates",
+        soft_wrap=True,
+    )
+    if report["stopped"]:
+        console.print(f"stopped early: {plain(str(report['stopped']))}", soft_wrap=True)
+    console.print(f"the model: {plain(str(out / 'model'))}", soft_wrap=True)
+    write_json(report, json)

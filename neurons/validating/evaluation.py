@@ -190,7 +190,9 @@ class Evaluation:
         shop, claim = self._shop, self.claim
         self._log.info("run begins", agent=claim.agent_name, resumed=claim.resumed)
         source, problems = await fetch(shop.client, claim)
-        async with world_for(shop.opened, claim) as world:
+        async with world_for(
+            shop.opened, claim, session=shop.client.session, data_dir=shop.root.parent
+        ) as world:
             await asyncio.to_thread(check_against, problems, world.world.catalog)
             inputs = self._inputs(world, source, problems)
             directory = await asyncio.to_thread(

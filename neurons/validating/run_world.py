@@ -11,10 +11,12 @@ import importlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
 
+from arena.client.session import ArenaSession
 from arena.client.validator import Claim, InferenceCredential
 from arena.runs.execution import World
 from arena.runs.opening import OpenWorld
@@ -37,10 +39,13 @@ class RunWorld:
 
 
 @asynccontextmanager
-async def world_for(opened: OpenWorld, claim: Claim) -> AsyncIterator[RunWorld]:
-    """The world of a claimed run, closed afterwards.
+async def world_for(
+    opened: OpenWorld, claim: Claim, *, session: ArenaSession, data_dir: Path
+) -> AsyncIterator[RunWorld]:
+    """The world of a claimed run, closed afterwards. A model's files come through `session`
+    and are kept in `data_dir`.
 
-    Raises RunGivenUpError when a model that the agent brings cannot be served here.
+    Raises ArenaError when a model that the agent brings cannot be served here.
     """
     judge = opened.world.judge
     world = replace(opened.world, judge=judge.renewed() if judge else None)
@@ -50,7 +55,7 @@ async def world_for(opened: OpenWorld, claim: Claim) -> AsyncIterator[RunWorld]:
         if claim.credential is not None:
             routes, lent = lend(routes, claim.credential)
         if claim.artefact is not None:
-            route = await _served(stack, claim)
+            route = await _served(stack, claim, session, data_dir)
             routes, server, model = (*routes, route), route.server, route.model
         if routes is not opened.routes:
             models = ModelClient(routes)
@@ -102,11 +107,15 @@ def _host(url: str | None) -> str | None:
         return None
 
 
-async def _served(stack: AsyncExitStack, claim: Claim) -> ModelRoute:
-    try:
+async def _served(
+    stack: AsyncExitStack, claim: Claim, session: ArenaSession, data_dir: Path
+) -> ModelRoute:
+    try:  # what serves models is imported when an agent brings one
         artefacts = importlib.import_module(ARTEFACTS)
     except ImportError as error:
         raise RunGivenUpError("this validator cannot serve a model that an agent brings") from error
-    route = await stack.enter_async_context(artefacts.served(claim.artefact))
+    route = await stack.enter_async_context(
+        artefacts.served(claim.artefact, session=session, data_dir=data_dir)
+    )
     assert isinstance(route, ModelRoute)
     return route

@@ -32,6 +32,7 @@ class PartLink(BaseModel):
     """A part of a file. `url` allows one PUT (a miner's) or a GET (a validator's)."""
 
     number: int
+    offset: int
     bytes: int
     url: str
 
@@ -118,14 +119,11 @@ async def fetch_file(
         raise Refusal(Code.ARTIFACT_NOT_FOUND, "there is no such file")
     now, base = services.clock(), _base_url(services, request)
     ttl = services.settings.link_ttl
-    parts = [
-        PartLink(
-            number=number,
-            bytes=length,
-            url=services.objects.download_url(key, base_url=base, now=now, ttl_s=ttl),
-        )
-        for number, (key, length) in enumerate(kept.parts)
-    ]
+    parts, offset = [], 0
+    for number, (key, length) in enumerate(kept.parts):
+        url = services.objects.download_url(key, base_url=base, now=now, ttl_s=ttl)
+        parts.append(PartLink(number=number, offset=offset, bytes=length, url=url))
+        offset += length
     return FileParts(sha256=sha256, bytes=kept.bytes, parts=parts)
 
 
@@ -133,13 +131,13 @@ def _upload_links(
     services: Services, request: Request, upload: FileUpload, now: datetime
 ) -> FileLinks:
     base, ttl = _base_url(services, request), services.settings.link_ttl
-    parts = []
+    parts, offset = [], 0
     for number, length in enumerate(upload.lengths):
-        if number in upload.there:
-            continue
-        wanted = Upload(upload_part(upload.upload_id, number), length, CONTENT_TYPE)
-        url = services.objects.upload_url(wanted, base_url=base, now=now, ttl_s=ttl)
-        parts.append(PartLink(number=number, bytes=length, url=url))
+        if number not in upload.there:
+            wanted = Upload(upload_part(upload.upload_id, number), length, CONTENT_TYPE)
+            url = services.objects.upload_url(wanted, base_url=base, now=now, ttl_s=ttl)
+            parts.append(PartLink(number=number, offset=offset, bytes=length, url=url))
+        offset += length
     file = upload.file
     return FileLinks(path=file.path, sha256=file.sha256, bytes=file.bytes, parts=parts)
 

@@ -53,7 +53,9 @@ async def rotate_bank(parts: Parts, calendar: Calendar, work: Work) -> None:
     season = calendar.season
     due = due_at(calendar.bank, parts.rotation)
     early = due is not None and work.now < due
-    if season.running is not None or early or not len(calendar.bank):
+    # Before the first race there is nothing to rotate: the stock comes in.
+    raced = bool(season.results or season.voids)
+    if season.running is not None or early or not raced:
         return
     rule = parts.rotation
     if season.open is not None:

@@ -7,9 +7,11 @@ the chain's metagraph, what agents score, and problems that resemble one another
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
+from statistics import fmean
+from typing import Any
 from uuid import UUID, uuid5
 
 from bittensor.keyfiles import Keypair
@@ -45,6 +47,7 @@ from arena.work.policy import WorkPolicy
 from arena.work.queue import WorkQueue
 from arena.work.types import Ended, EvaluationKind, Lease, RunState
 from judge.verdict import Gate
+from scoring.coefficient import coefficient
 from scoring.exceptions import ErrorInfo, Fault
 from scoring.types import Bucket
 from tests.unit.arena import builders
@@ -88,6 +91,8 @@ class Chain:
     peers: list[Peer] = field(default_factory=list)
     committed_data: dict[str, Commitment] = field(default_factory=dict)
     down: bool = False
+    wrote: Callable[[], None] = lambda: None
+    """Told before anything is written."""
 
     @property
     def number(self) -> int:
@@ -108,6 +113,7 @@ class Chain:
         return f"0x{number:064x}" if number <= self.number else None
 
     async def commit(self, data: bytes) -> Commitment:
+        self.wrote()
         found = Commitment(self.world.operator.address, data, self.number)
         self.committed_data[found.address] = found
         return found
@@ -202,14 +208,6 @@ class Validator:
             self.hotkey, capacity=9, now=self.world.now, lease=LEASE, working=()
         )
 
-    async def work(self) -> int:
-        """Do all that there is for it; how many runs."""
-        runs = 0
-        while lease := await self.claim():
-            await self.run(lease)
-            runs += 1
-        return runs
-
     async def run(self, lease: Lease, *, problems: int | None = None) -> None:
         """Run an evaluation to its end, or only some of its problems."""
         ids = lease.evaluation.problems[:problems]
@@ -303,6 +301,12 @@ class World:
         """Look at the calendar now."""
         return await self.conductor.step(self.now)
 
+    def reborn(self, **changed: Any) -> Conductor:
+        """Another process takes over, with these parts changed."""
+        self.parts = replace(self.parts, **changed)
+        self.conductor = Conductor(self.parts)
+        return self.conductor
+
     async def at(self, **later: float) -> list[Done]:
         """Look so much later."""
         self.now += timedelta(**later)
@@ -334,11 +338,21 @@ class World:
         return version
 
     async def work(self) -> int:
-        """Everybody does all that there is."""
-        return await self.alice.work() + await self.bob.work()
+        """Everybody does all that there is, in turns; how many runs."""
+        runs = 0
+        while True:
+            leases = [(v, await v.claim()) for v in (self.bob, self.alice)]
+            held = [(v, lease) for v, lease in leases if lease is not None]
+            for validator, lease in held:
+                await validator.run(lease)
+            if not held:
+                return runs
+            runs += len(held)
 
-    def miner(self, version: UUID, season: Season) -> str:
-        return season.entrants[str(version)].hotkey
+    def score(self, version: str, problems: Collection[str]) -> float:
+        """What a version's records come to on these problems."""
+        solved = (self.solves(UUID(version), problem_id) for problem_id in problems)
+        return fmean(coefficient(GATE.quality) * one for one in solved)
 
 
 def told(done: Sequence[Done]) -> list[str]:

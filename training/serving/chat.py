@@ -65,6 +65,12 @@ class ChatModel:
         self._conversations = conversations or Conversations(renderer)
         self._numbers = itertools.count(1)
 
+    def for_one(self) -> ChatModel:
+        """The same model for one conversation, which remembers no other: two that say the
+        same in other tokens must not take each other's."""
+        own = Conversations(self._renderer, capacity=1)
+        return ChatModel(self.name, self._renderer, self._policy, self.context, conversations=own)
+
     async def complete(self, request: ChatRequest) -> Answered:
         """Answer a request.
 

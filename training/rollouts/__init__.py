@@ -1,0 +1,1 @@
+"""Rollouts: a model works on problems through the race's gateway, tools and strict scorer."""

@@ -69,7 +69,7 @@ def _checkpoint(path: Path) -> tuple[Path, str]:
     try:
         # Here: only a checkpoint needs the extra.
         from training.backbone import weights_hash
-        from training.serving.opening import checkpoint_directory
+        from training.serving.checkpoint import checkpoint_directory
     except ModuleNotFoundError as error:
         raise ExtraMissingError(
             f"a checkpoint needs {error.name}, which is not installed",

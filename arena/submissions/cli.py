@@ -1,6 +1,7 @@
 """`arena agent check`: what the gate says of a file, before it is submitted.
 
-Stands in one group with `arena agent run`, whose room knows nothing of this one.
+Stands in one group with `arena agent run`, whose room knows nothing of this one, and with
+what a miner does in an arena (`submit_cli`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from rich.table import Table
 from arena.exceptions import AgentFileError
 from arena.problems.suite import load_suite
 from arena.runs.cli import app
+from arena.submissions import submit_cli
 from arena.submissions.admission import Admission, check
 from arena.submissions.answers import AnswerIndex
 from arena.submissions.copies import CopyIndex
@@ -23,7 +25,7 @@ from arena.submissions.policy_file import load_policy, public_bases
 from arena.submissions.process import Reader
 from sandbox.terminal import JsonFile, console, plain, write_json
 
-__all__ = ["app"]
+__all__ = ["app", "submit_cli"]
 
 MAX_READ = 64 << 20
 """More of a file is not even read; the policy's own limit is far below."""
@@ -75,7 +77,7 @@ def check_command(
             bank=bank,
             reader=reader,
         )
-    _show(agent, admission)
+    show_admission(agent, admission)
     write_json(admission.to_json(), json)
     if not admission.admitted:
         raise typer.Exit(1)
@@ -125,7 +127,8 @@ def _python_files(paths: Sequence[Path]) -> Iterator[Path]:
             yield path
 
 
-def _show(agent: Path, admission: Admission) -> None:
+def show_admission(agent: Path, admission: Admission) -> None:
+    """What the gate says of a file, for people."""
     if admission.admitted:
         console.print(f"[green]admitted[/] {plain(str(agent))}", soft_wrap=True)
         return

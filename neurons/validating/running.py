@@ -45,7 +45,7 @@ from neurons.validating.settings import Drain, ValidatorSettings
 from neurons.validating.spending import Spending
 from neurons.validating.starting import check_allowed, check_arena, check_machine, locked
 from neurons.validating.weights import WeightSetter
-from sandbox.isolation import workers_that_fit
+from sandbox.isolation import SandboxLimits, workers_that_fit
 from scoring.types import JsonObject
 
 _log = structlog.get_logger(__name__)
@@ -293,6 +293,11 @@ class Validator:
             settings.catalog,
             model=settings.model,
             sandbox=settings.sandbox,
+            sandbox_limits=SandboxLimits(
+                wall_s=settings.sandbox_seconds,
+                memory_bytes=settings.sandbox_memory_mib << 20,
+                pids=settings.sandbox_pids,
+            ),
             titles=settings.title,
             title_model=settings.title_model,
             judge=True,

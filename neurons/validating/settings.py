@@ -55,6 +55,11 @@ class ValidatorSettings(BaseSettings):
     """The model that agents are told of; needed where the table has several."""
     sandbox: SandboxKind | None = None
     """How agents are confined; by default Docker when it is ready, else bubblewrap."""
+    sandbox_seconds: Annotated[float, Field(ge=1, le=3_600, allow_inf_nan=False)] = 300.0
+    """An agent's own time for a problem. This and the two below are the network's: with less,
+    agents fail here that succeed elsewhere."""
+    sandbox_memory_mib: Annotated[int, Field(ge=64, le=1 << 20)] = 4_096
+    sandbox_pids: Annotated[int, Field(ge=8, le=65_536)] = 256
     title: TitleMode = TitleMode.NONE
     title_model: str = DEFAULT_MODEL
 

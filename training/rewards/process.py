@@ -28,6 +28,7 @@ from training.exceptions import OtherBaseError, RewardError
 from training.files import read_json_file, write_directory, write_json_file
 from training.forward import computing_in, core_of, hidden_states, on_device
 from training.packing import pack
+from training.reference import Reference
 from training.render.checking import runs
 from training.rewards.scoring import Rewarded, outcome_reward
 from training.types import Sample, Trajectory
@@ -205,14 +206,14 @@ def load_head(directory: Path, base: str) -> ProcessHead:
 class ProcessReward:
     """The outcome for the whole, and for each turn what it adds to the expected success.
 
-    The hidden states come from the backbone that the head was trained on, not from the policy
-    as it goes on: a head cannot follow what moves.
+    The hidden states come from the backbone that the head was trained on, which training
+    begins with, and not from the policy as it goes on: a head cannot follow what moves.
     """
 
     def __init__(
-        self, head: ProcessHead, backbone: torch.nn.Module, capacity: int, dtype: torch.dtype
+        self, head: ProcessHead, reference: Reference, capacity: int, dtype: torch.dtype
     ) -> None:
-        self._head, self._backbone = head, backbone
+        self._head, self._reference = head, reference
         self._capacity, self._dtype = capacity, dtype
 
     def __call__(self, trajectory: Trajectory) -> Rewarded:
@@ -227,12 +228,15 @@ class ProcessReward:
     def expected(self, trajectory: Trajectory) -> list[float | None]:
         """Expected success after each turn; None for a turn that no segment holds."""
         found: list[float | None] = [None] * len(trajectory.turns)
-        for segment in trajectory.segments:
-            samples = [Sample(segment.ids, segment.mask, trajectory.problem_id, trajectory.cluster)]
-            (states,) = turn_states(self._backbone, samples, self._capacity, self._dtype)
-            chances = torch.sigmoid(self._head(states)[:, -1]).tolist()
-            ends = turn_ends(samples[0])
-            for end, chance in zip(ends, chances, strict=True):
+        samples = [
+            Sample(segment.ids, segment.mask, trajectory.problem_id, trajectory.cluster)
+            for segment in trajectory.segments
+        ]
+        with self._reference.model() as backbone:
+            states = turn_states(backbone, samples, self._capacity, self._dtype)
+        for segment, sample, here in zip(trajectory.segments, samples, states, strict=True):
+            chances = torch.sigmoid(self._head(here)[:, -1]).tolist()
+            for end, chance in zip(turn_ends(sample), chances, strict=True):
                 found[int(segment.turn_of[end])] = float(chance)
         return found
 

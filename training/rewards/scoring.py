@@ -40,7 +40,7 @@ class Rewarded:
 class Reward(Protocol):
     """Rewards one finished rollout."""
 
-    def __call__(self, trajectory: Trajectory) -> Rewarded:
+    def __call__(self, trajectory: Trajectory, /) -> Rewarded:
         """Its reward. Raises RewardError when it cannot be given."""
         ...
 

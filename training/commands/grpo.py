@@ -1,0 +1,95 @@
+"""`arena train grpo`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from arena.problems.titles import DEFAULT_MODEL, TitleMode
+from sandbox.terminal import JsonFile, console, plain, write_json
+from training.dr_grpo import GrpoRecipe
+from training.recipe import load_recipe_of
+
+if TYPE_CHECKING:
+    from training.corpus import Corpus
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False)
+
+_SHOWN = ("reward", "success", "groups_learnt", "kl", "mismatch_kl", "truncation_rate")
+
+
+@app.command()
+def grpo(
+    corpus: Annotated[
+        list[Path],
+        typer.Option(
+            metavar="DIR", help="An exported corpus, whose partition guards; may be repeated."
+        ),
+    ],
+    suite: Annotated[list[Path], typer.Option(help="Problems to roll out on; may be repeated.")],
+    catalog: Annotated[Path, typer.Option(help="A product file, or a built index.")],
+    out: Annotated[Path, typer.Option(help="Directory of the run; the same again goes on.")],
+    start: Annotated[
+        str | None, typer.Option("--from", help="The model to begin with, and to be held to.")
+    ] = None,
+    recipe: Annotated[str, typer.Option(help="A shipped recipe's name, or a file.")] = "drgrpo_v17",
+    teacher: Annotated[
+        list[Path] | None,
+        typer.Option(metavar="DIR", help="For `tool_match`: a corpus of teacher rows."),
+    ] = None,
+    head: Annotated[
+        Path | None, typer.Option(help="For `process`: what `arena train head` wrote.")
+    ] = None,
+    partition: Annotated[
+        list[Path] | None,
+        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
+    ] = None,
+    title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.NONE,
+    title_model: Annotated[
+        str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
+    ] = DEFAULT_MODEL,
+    json: JsonFile = None,
+) -> None:
+    """Dr. GRPO on rollouts of many turns, and write the model to OUT/model.
+
+    Rollouts go through the race's gateway, tools and strict scorer, on problems of the
+    training side alone. Interrupted or killed, the same command goes on from the last
+    checkpoint, with the rollouts that were made.
+
+    Example: arena train grpo --recipe drgrpo_v17 --from models/teacher --corpus corpus/day
+    --suite suite.jsonl --catalog documents.jsonl.gz --out models/grpo
+    """
+    from training.commands.showing import ShownRun
+    from training.corpus import open_corpora
+    from training.dr_grpo.running import grpo_task, run_grpo
+    from training.on_policy import open_ground
+
+    chosen = load_recipe_of(GrpoRecipe, recipe)
+    with console.status("proving the corpus"):
+        corpora: Sequence[Corpus] = open_corpora([*corpus, *(teacher or ())], partition or ())
+    guard = corpora[0].guard
+    with open_ground(suite, catalog, guard, titles=title, title_model=title_model) as ground:
+        task = grpo_task(
+            corpora,
+            chosen,
+            ground,
+            start=start,
+            out=out.absolute(),
+            teachers=[row for one in corpora[len(corpus) :] for row in one.train()],
+            head=head,
+            tell=lambda line: console.print(plain(line), soft_wrap=True),
+        )
+        with ShownRun("grpo", _SHOWN, every=1) as watcher:
+            report = run_grpo(task, watcher)
+    measured = cast("dict[str, float]", report["measured"])
+    told = ", ".join(
+        f"{key.replace('_', ' ')} {measured[key]:.3g}" for key in _SHOWN if key in measured
+    )
+    console.print(f"grpo: {report['updates']} updates; at the end {told}", soft_wrap=True)
+    if report["stopped"]:
+        console.print(f"stopped early: {plain(str(report['stopped']))}", soft_wrap=True)
+    console.print(f"the model: {plain(str(out / 'model'))}", soft_wrap=True)
+    write_json(report, json)

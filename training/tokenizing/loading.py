@@ -53,7 +53,8 @@ def checked(tokenizer: PreTrainedTokenizerBase, where: str) -> PreTrainedTokeniz
     Raises TokenizerError.
     """
     for mark in NEEDED:
-        if len(tokenizer.encode(mark, add_special_tokens=False)) != 1:
+        ids = tokenizer.encode(mark, add_special_tokens=False)
+        if tokenizer.convert_ids_to_tokens(ids) != [mark]:
             raise TokenizerError(
                 f"{where}: {mark} is no token of it, so it is not of the Qwen3 family",
                 remedy="train and serve models of that family",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+import traceback
 import uuid
 from typing import Any
 
@@ -21,6 +22,7 @@ REQUEST_ID = "x-request-id"
 _ID = re.compile(r"[0-9A-Za-z._-]{1,64}")
 _UNLIMITED = ("/health", "/metrics")
 _MAX_PATH = 200
+_MAX_TRACEBACK = 8_000
 
 
 class RequestGuard:
@@ -57,7 +59,8 @@ class RequestGuard:
             scope["state"]["error_code"] = refusal.code
             await refusal.response()(scope, receive, answer)
         except Exception:  # noqa: BLE001 - the last resort: whatever it was, it is logged
-            _log.exception("request failed")
+            # Not by `exception`: it may be set to show what every function had in hand.
+            _log.error("request failed", traceback=traceback.format_exc()[-_MAX_TRACEBACK:])
             scope["state"]["error_code"] = Code.INTERNAL_ERROR
             if not answer.status:
                 failed = Refusal(Code.INTERNAL_ERROR, "the arena failed; it is logged")

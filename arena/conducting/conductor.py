@@ -28,7 +28,7 @@ from arena.conducting.metrics import ConductorMetrics
 from arena.conducting.parts import Parts
 from arena.conducting.work import Done, Work
 from arena.db.engine import database_error
-from arena.exceptions import ArenaError, DatabaseError
+from arena.exceptions import ArenaError, DatabaseError, DatabaseUnreachableError
 
 _log = structlog.get_logger(__name__)
 
@@ -163,10 +163,11 @@ async def conduct(
     *,
     every_s: float,
     stopping: asyncio.Event,
+    revive: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
     """Look again and again until `stopping`; leases are taken back meanwhile, too.
 
-    A database that is away is waited for.
+    A database that is away is waited for; `revive` starts one that is ours.
     """
     expiring = asyncio.create_task(_expire(conductor, clock, every_s), name="expire")
     away = False
@@ -178,6 +179,7 @@ async def conduct(
                 if not away:
                     _log.error("the calendar waits", code=error.code, error=f"{error!s:.500}")
                 away = True
+                await _revived(error, revive)
             else:
                 if away:
                     _log.info("the calendar goes on")
@@ -186,6 +188,15 @@ async def conduct(
     finally:
         expiring.cancel()
         await asyncio.gather(expiring, return_exceptions=True)
+
+
+async def _revived(error: ArenaError, revive: Callable[[], Awaitable[None]] | None) -> None:
+    if revive is None or not isinstance(error, DatabaseUnreachableError):
+        return
+    try:
+        await revive()
+    except ArenaError as again:
+        _log.warning("the database does not start", code=again.code)
 
 
 async def _expire(conductor: Conductor, clock: Callable[[], datetime], every_s: float) -> None:

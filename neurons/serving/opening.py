@@ -33,6 +33,7 @@ from arena.submissions.store import SubmissionStore
 from arena.wallets import Hotkey, open_hotkey
 from arena.work.queue import WorkQueue
 from neurons.chain import HotkeyWallet, open_chain
+from neurons.cli import SHIPPED_AGENTS
 from neurons.serving.chain import ReconnectingChain
 from neurons.serving.exporting import CorpusExport
 from neurons.serving.options import ServeOptions
@@ -64,6 +65,7 @@ class OpenArena:
 
     services: Services
     conductor: Conductor | None
+    database: Database
 
 
 @asynccontextmanager
@@ -82,12 +84,12 @@ async def open_arena(options: ServeOptions, settings: Settings) -> AsyncIterator
         await _make_ready(database, options, settings)
         services = _services(database, settings, chain)
         if not options.conductor:
-            yield OpenArena(services, None)
+            yield OpenArena(services, None, database)
             return
         parts = await asyncio.to_thread(_parts, services, settings, hotkey, chain)
         try:
             metrics = ConductorMetrics(services.metrics.registry)
-            yield OpenArena(services, Conductor(parts, metrics))
+            yield OpenArena(services, Conductor(parts, metrics), database)
         finally:
             if isinstance(parts.export, CorpusExport):
                 await parts.export.stop()
@@ -127,6 +129,8 @@ def _services(database: Database, settings: Settings, chain: ReconnectingChain) 
             max_age_s=settings.api.metagraph_max_age,
         ),
         links=links,
+        secrets=open_secret_box(settings.arena),
+        shipped_agents=SHIPPED_AGENTS,
     )
 
 

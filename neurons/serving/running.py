@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, start_http_server
 
 from arena.api.app import create_app
 from arena.api.services import utc_now
-from arena.conducting.conductor import Conductor, conduct
+from arena.conducting.conductor import conduct
 from arena.exceptions import ArenaError, Fault
 from neurons.serving.opening import OpenArena, Settings, open_arena
 from neurons.serving.options import ServeOptions
@@ -64,7 +64,7 @@ async def _serve_api(
             conductor=arena.conductor is not None,
             processes=options.workers,
         )
-    async with _conducting(arena.conductor, settings, stopping) as calendar:
+    async with _conducting(arena, settings, stopping) as calendar:
         watched = {*tasks, calendar} if calendar else set(tasks)
         # Whatever ends first ends the process: half an arena helps nobody.
         await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
@@ -79,20 +79,27 @@ async def _conduct_only(
     assert arena.conductor is not None
     with _metrics(options, arena.services.metrics.registry):
         _log.info("driving the calendar", metrics_port=options.metrics_port)
-        async with _conducting(arena.conductor, settings, stopping) as calendar:
+        async with _conducting(arena, settings, stopping) as calendar:
             assert calendar is not None
             await calendar
 
 
 @asynccontextmanager
 async def _conducting(
-    conductor: Conductor | None, settings: Settings, stopping: asyncio.Event
+    arena: OpenArena, settings: Settings, stopping: asyncio.Event
 ) -> AsyncIterator[asyncio.Task[None] | None]:
     """The calendar beside everything else; a look under way is waited for at the end."""
-    if conductor is None:
+    if arena.conductor is None:
         yield None
         return
-    running = conduct(conductor, utc_now, every_s=settings.conductor.every, stopping=stopping)
+    ours = settings.arena.database_url is None
+    running = conduct(
+        arena.conductor,
+        utc_now,
+        every_s=settings.conductor.every,
+        stopping=stopping,
+        revive=arena.database.ready if ours else None,
+    )
     task = asyncio.create_task(running, name="conductor")
     try:
         yield task

@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 from arena.chain import Block, Commitment
 from arena.conducting.beacons import Beacons
 from arena.conducting.conductor import Conductor
-from arena.conducting.parts import ExportState, Parts
+from arena.conducting.parts import ArenaChain, ExportState, Parts
 from arena.conducting.settings import ConductorSettings
 from arena.conducting.work import Done
 from arena.db.journal import PostgresJournal
@@ -43,6 +43,8 @@ from arena.season.rules import SeasonRules
 from arena.season.state import Season
 from arena.season.store import command, load_season
 from arena.secrets import SecretBox
+from arena.submissions.fingerprints import Fingerprint
+from arena.submissions.store import SubmissionStore
 from arena.work.policy import WorkPolicy
 from arena.work.queue import WorkQueue
 from arena.work.types import Ended, EvaluationKind, Lease, RunState
@@ -162,25 +164,6 @@ class Exporter:
         return ExportState.MADE if day in self.made else ExportState.RUNNING
 
 
-@dataclass(frozen=True)
-class Version:
-    name: str
-    source: bytes
-
-
-class Files:
-    """Admitted files in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[UUID, Version] = {}
-
-    async def version(self, version_id: UUID) -> Version | None:
-        return self.kept.get(version_id)
-
-    async def source(self, version_id: UUID) -> bytes:
-        return self.kept[version_id].source
-
-
 class Beacon:
     """The stand-in, which can be late."""
 
@@ -242,7 +225,7 @@ class Validator:
             gate=GATE,
         )
         label = str(evaluation.version)
-        source = hashlib.sha256(self.world.files.kept[evaluation.version].source).hexdigest()
+        source = hashlib.sha256(self.world.sources[evaluation.version]).hexdigest()
         return replace(
             made,
             agent=AgentRef(label, "agent", source, label),
@@ -259,13 +242,13 @@ class Validator:
 class World:
     """One arena and its time."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, chain: ArenaChain | None = None) -> None:
         self.engine = engine
         self.now = MORNING
         self.journal = PostgresJournal(engine)
         self.queue = WorkQueue(engine, POLICY)
         self.operator = KeypairSigner("//Ferdie")
-        self.files = Files()
+        self.sources: dict[UUID, bytes] = {}
         self.chain = Chain(self)
         self.beacon = Beacon()
         self.exporter = Exporter()
@@ -278,14 +261,14 @@ class World:
             engine=engine,
             journal=self.journal,
             queue=self.queue,
-            versions=self.files,
+            versions=SubmissionStore(engine),
             box=SecretBox([self.key]),
             settings=SETTINGS,
             rotation=ROTATION,
             bank_key=KEY,
             signer=self.operator,
             beacon=self.beacon,
-            chain=self.chain,
+            chain=chain or self.chain,
             rules=RULES,
             grower=Grower(),
             export=self.exporter,
@@ -323,19 +306,42 @@ class World:
     async def bank(self) -> Bank:
         return Bank.folded([entry.event for entry in await self.journal.read("bank")])
 
-    async def enter(self, name: str, skill: float = 1.0, hotkey: str | None = None) -> UUID:
+    async def enter(self, name: str, skill: float = 1.0, *, stored: bool = True) -> UUID:
         """Submit a version, as the API does after admission."""
         version = uuid5(NAMESPACE, f"version {name}")
-        source = f"# {name}\n".encode()
-        self.files.kept[version] = Version(name, source)
+        self.sources[version] = f"# {name}\n".encode()
         self.skill[version] = skill
-        miner = hotkey or str(Keypair.create_from_uri(f"//miner/{name}").ss58_address)
+        miner = self.miner(name)
         if all(peer.hotkey != miner for peer in self.chain.peers):
             self.chain.peers.append(Peer(len(self.chain.peers), miner, permit=False))
         loaded = await load_season(self.journal)
-        order = Submit(str(version), miner, hashlib.sha256(source).hexdigest())
-        await command(self.journal, loaded, order, self.now)
+        digest = hashlib.sha256(self.sources[version]).hexdigest()
+        await command(self.journal, loaded, Submit(str(version), miner, digest), self.now)
+        if stored:
+            await self.store(name, loaded.entries)
         return version
+
+    async def store(self, name: str, entry: int) -> None:
+        """Keep a version's file."""
+        version = uuid5(NAMESPACE, f"version {name}")
+        source = self.sources[version]
+        async with self.engine.begin() as connection:
+            await SubmissionStore(self.engine).admit(
+                connection,
+                version,
+                hotkey=self.miner(name),
+                name=name,
+                source=source,
+                artefact=None,
+                fingerprint=Fingerprint(hashlib.sha256(source).hexdigest(), (), ()),
+                season_entry=entry,
+                at=self.now,
+            )
+
+    @staticmethod
+    def miner(name: str) -> str:
+        """The hotkey of an agent's miner."""
+        return str(Keypair.create_from_uri(f"//miner/{name}").ss58_address)
 
     async def work(self) -> int:
         """Everybody does all that there is, in turns; how many runs."""

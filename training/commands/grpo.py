@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, cast
 
 import typer
 
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from sandbox.terminal import JsonFile, console, plain, write_json
+from training.commands.scored import read_scored
 from training.dr_grpo import GrpoRecipe
 from training.recipe import load_recipe_of
-
-if TYPE_CHECKING:
-    from training.corpus import Corpus
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -38,7 +35,10 @@ def grpo(
     recipe: Annotated[str, typer.Option(help="A shipped recipe's name, or a file.")] = "drgrpo_v17",
     teacher: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="For `tool_match`: a corpus of teacher rows."),
+        typer.Option(
+            metavar="FILE|DIR",
+            help="For `tool_match`: scored rollouts of a teacher; may be repeated.",
+        ),
     ] = None,
     head: Annotated[
         Path | None, typer.Option(help="For `process`: what `arena train head` wrote.")
@@ -69,7 +69,7 @@ def grpo(
 
     chosen = load_recipe_of(GrpoRecipe, recipe)
     with console.status("proving the corpus"):
-        corpora: Sequence[Corpus] = open_corpora([*corpus, *(teacher or ())], partition or ())
+        corpora = open_corpora(corpus, partition or ())
     guard = corpora[0].guard
     with open_ground(suite, catalog, guard, titles=title, title_model=title_model) as ground:
         task = grpo_task(
@@ -78,7 +78,7 @@ def grpo(
             ground,
             start=start,
             out=out.absolute(),
-            teachers=[row for one in corpora[len(corpus) :] for row in one.train()],
+            teachers=read_scored(teacher or ()),
             head=head,
             tell=lambda line: console.print(plain(line), soft_wrap=True),
         )

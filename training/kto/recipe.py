@@ -11,6 +11,7 @@ from training.recipe import (
     Count,
     LoopSettings,
     LoraSettings,
+    NotNegative,
     OptimiserSettings,
     Positive,
     Recipe,
@@ -29,6 +30,11 @@ class RecommendSettings(Settings):
     """Updates between two measurements."""
     problems: Count = 32
     """Of the training side, drawn by the seed, one rollout each."""
+    temperature: NotNegative = 0.9
+    max_turns: Count = 8
+    turn_tokens: Count = 1_024
+    context: Count | None = None
+    """What a conversation may hold; by default what the model can."""
 
 
 class KtoSettings(Settings):

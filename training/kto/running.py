@@ -6,6 +6,7 @@ The model lies in `out/model` once it is whole.
 
 from __future__ import annotations
 
+import hashlib
 import resource
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,11 +22,14 @@ from training.exceptions import NothingToLearnError, RecipeError
 from training.files import read_json_file, write_directory
 from training.kto.objective import RECOMMEND_RATE, KtoObjective, Labelled, Measure
 from training.kto.recipe import KtoRecipe, KtoSettings
+from training.on_policy import Ground, OnPolicy, recommend_rate
 from training.optimising.loop import Run, Watcher, choose_device, compute_dtype, optimise
 from training.recipe import LoopSettings, LoraSettings
 from training.render.chat import ChatRenderer
 from training.render.checking import Scaffold
 from training.render.rows import RenderedRows, render_rows
+from training.rollouts.collecting import RolloutSettings
+from training.rollouts.models import TurnSampling
 from training.sft.running import claim
 from training.types import Sample
 
@@ -38,6 +42,10 @@ SHOWN = (
     RECOMMEND_RATE,
     "gradient_norm",
 )
+
+
+OpenMeasure = Callable[[torch.nn.Module, Backbone], Measure]
+"""Makes what watches a model, of the model that is trained and what it is made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +62,7 @@ class KtoTask:
     start: str
     out: Path
     facts: JsonObject
-    open_measure: Callable[[Backbone], Measure] | None = None
+    open_measure: OpenMeasure | None = None
 
 
 def kto_task(
@@ -64,7 +72,7 @@ def kto_task(
     start: str | None,
     out: Path,
     rows: Sequence[Row] | None = None,
-    open_measure: Callable[[Backbone], Measure] | None = None,
+    open_measure: OpenMeasure | None = None,
 ) -> KtoTask:
     """The task of telling apart the training rows of corpora, or `rows`. Raises GuardError."""
     chosen = start or (recipe.base.name if recipe.base else None)
@@ -85,7 +93,7 @@ def kto_task(
         facts={
             "recipe": cast("JsonObject", recipe.model_dump(mode="json")),
             "corpora": hashes,
-            "rows": len(rows),
+            "rows": _rows_hash(rows),
         },
         open_measure=open_measure,
     )
@@ -113,7 +121,7 @@ def run_kto(task: KtoTask, watcher: Watcher) -> JsonObject:
         Scaffold.of(backbone.tokenizer),
         task.admit,
         compute_dtype(settings.loop, device),
-        task.open_measure(backbone) if task.open_measure and settings.recommend else None,
+        task.open_measure(model, backbone) if task.open_measure else None,
     )
     run = Run(task.out, identity, task.recipe.seed, settings.optimiser, settings.loop, shown=SHOWN)
     finished = optimise(model, objective, run, watcher)
@@ -142,6 +150,24 @@ def run_kto(task: KtoTask, watcher: Watcher) -> JsonObject:
     return read_json_file(task.out / MODEL / FACTS)
 
 
+def watching(recipe: KtoRecipe, ground: Ground) -> OpenMeasure | None:
+    """The recommend rate on some of the problems of `ground`, as the recipe has it."""
+    watched = recipe.kto.recommend
+    if watched is None:
+        return None
+    settings = RolloutSettings(
+        max_turns=watched.max_turns,
+        sampling=TurnSampling(watched.temperature, 1.0, watched.turn_tokens),
+        seed=recipe.seed,
+    )
+
+    def opened(model: torch.nn.Module, backbone: Backbone) -> Measure:
+        policy = OnPolicy(model, backbone, watched.context)
+        return recommend_rate(policy, ground, settings, watched.problems, recipe.seed)
+
+    return opened
+
+
 def label(
     rows: Sequence[Row], renderer: ChatRenderer, settings: KtoSettings
 ) -> tuple[list[Labelled], RenderedRows]:
@@ -160,6 +186,14 @@ def label(
         labels[str(row.get("record_hash") or row.get("row"))] = success
     rendered = render_rows(rows, renderer, settings.max_tokens)
     return [Labelled(sample, labels[sample.row]) for sample in rendered.samples], rendered
+
+
+def _rows_hash(rows: Sequence[Row]) -> str:
+    """What tells some labelled rows from others, in whatever order they come."""
+    said = sorted(
+        f"{row.get('record_hash') or row.get('row')} {row.get('success')}" for row in rows
+    )
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
 def adapted(

@@ -38,8 +38,8 @@ LIMITS = ArtefactLimits()
 _REUSE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 
 
-def _file(path: str, size: int = 10) -> dict[str, Any]:
-    return {"path": path, "sha256": "ab" * 32, "bytes": size}
+def _file(path: str, size: int = 10, sha256: str = "ab" * 32) -> dict[str, Any]:
+    return {"path": path, "sha256": sha256, "bytes": size}
 
 
 def _manifest(**changes: Any) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def _manifest(**changes: Any) -> dict[str, Any]:
     }
 
 
-_BASE = {
+_BASE: dict[str, Any] = {
     "source": f"hub:Qwen/Qwen3-4B@{REVISION}",
     "files": [_file("config.json"), _file("tokenizer.json"), _file("model.safetensors")],
 }
@@ -112,7 +112,7 @@ def test_every_field_is_in_its_hash(change: dict[str, Any]) -> None:
         {"files": [*_manifest()["files"], _file("CONFIG.json")]},
         {"files": [*_manifest()["files"], _file("config.json")]},
         {"files": [*_manifest()["files"], _file("MODEL.safetensors")]},
-        {"files": [*_manifest()["files"], {**_file("a.safetensors"), "sha256": "AB" * 32}]},
+        {"files": [*_manifest()["files"], _file("a.safetensors", sha256="AB" * 32)]},
         {"files": [*_manifest()["files"], _file("a.safetensors", 9 << 30)]},
         {"files": [*_manifest()["files"], _file("a.safetensors", 0)]},
         {"files": [*_manifest()["files"], _file("generation_config.json", 65 << 20)]},

@@ -30,12 +30,12 @@ async def serve(options: ServeOptions, settings: Settings) -> None:
     """Serve until SIGTERM or SIGINT. Raises what `open_arena` raises, and ArenaError for an
     address that cannot be listened on."""
     stopping = asyncio.Event()
-    with _told_to_stop(stopping):
+    # Listening first: an address that is taken is told at once.
+    with _told_to_stop(stopping), _listening(options) as listening:
         async with open_arena(options, settings) as arena:
-            if not options.api:
+            if listening is None:
                 await _conduct_only(options, settings, arena, stopping)
-                return
-            with _listening(options) as listening:
+            else:
                 await _serve_api(options, settings, arena, listening, stopping)
     _log.info("stopped")
 
@@ -134,8 +134,12 @@ def _config(options: ServeOptions, arena: OpenArena) -> uvicorn.Config:
 
 
 @contextmanager
-def _listening(options: ServeOptions) -> Iterator[socket.socket]:
-    """The socket that was handed over, or one on the address that was asked for."""
+def _listening(options: ServeOptions) -> Iterator[socket.socket | None]:
+    """The socket that was handed over, or one on the address that was asked for; None for a
+    process that answers nothing."""
+    if not options.api:
+        yield None
+        return
     if options.fd is not None:
         found = socket.socket(fileno=options.fd)
     else:

@@ -45,7 +45,7 @@ def test_rules_that_are_none_are_refused_by_name(
 
 
 def test_a_rules_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match="none.toml"):
+    with pytest.raises(SettingsError, match=r"none\.toml"):
         read_rules(tmp_path / "none.toml")
 
 

@@ -18,9 +18,11 @@ import structlog
 
 from arena.client.session import ArenaSession
 from arena.client.validator import Claim, InferenceCredential
+from arena.exceptions import ArtefactError, Fault
 from arena.runs.execution import World
 from arena.runs.opening import OpenWorld
 from neurons.validating.exceptions import RunGivenUpError
+from neurons.validating.unservable import Unservable
 from sandbox.gateway import HttpGateway
 from sandbox.models import ModelClient, ModelRoute
 
@@ -45,7 +47,8 @@ async def world_for(
     """The world of a claimed run, closed afterwards. A model's files come through `session`
     and are kept in `data_dir`.
 
-    Raises ArenaError when a model that the agent brings cannot be served here.
+    Where a model that the agent brings cannot be served by its own fault, every run fails with
+    that reason. Raises ArenaError when the fault is another's.
     """
     judge = opened.world.judge
     world = replace(opened.world, judge=judge.renewed() if judge else None)
@@ -55,8 +58,15 @@ async def world_for(
         if claim.credential is not None:
             routes, lent = lend(routes, claim.credential)
         if claim.artefact is not None:
-            route = await _served(stack, claim, session, data_dir)
-            routes, server, model = (*routes, route), route.server, route.model
+            try:
+                route = await _served(stack, claim, session, data_dir)
+            except ArtefactError as error:
+                if error.fault is not Fault.AGENT:
+                    raise
+                _log.warning("a model cannot be served", code=error.code, error=error.message)
+                world = replace(world, isolation=Unservable(world.isolation, error.info))
+            else:
+                routes, server, model = (*routes, route), route.server, route.model
         if routes is not opened.routes:
             models = ModelClient(routes)
             stack.push_async_callback(models.close)

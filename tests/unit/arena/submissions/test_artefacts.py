@@ -61,6 +61,7 @@ _BASE: dict[str, Any] = {
     "source": f"hub:Qwen/Qwen3-4B@{REVISION}",
     "files": [_file("config.json"), _file("tokenizer.json"), _file("model.safetensors")],
 }
+_HERE: dict[str, Any] = {**_BASE, "source": "upload"}
 _ADAPTER = [_file("adapter_config.json"), _file("adapter_model.safetensors")]
 
 
@@ -119,7 +120,7 @@ def test_every_field_is_in_its_hash(change: dict[str, Any]) -> None:
         {"files": [*_manifest()["files"], *(_file(f"{n}.safetensors") for n in range(64))]},
         {"files": [*_manifest()["files"], *(_file(f"{n}.safetensors", 8 << 30) for n in range(4))]},
         {"kind": "adapter", "files": _ADAPTER},
-        {"kind": "adapter", "files": _ADAPTER, "base": {**_BASE, "source": "upload"}},
+        {"kind": "adapter", "files": _ADAPTER, "base": _HERE},
         {"kind": "adapter", "files": _manifest()["files"], "base": _BASE},
     ],
 )

@@ -8,22 +8,38 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
+from arena.client.session import ArenaSession
+from arena.client.validator import Claim
 from arena.exceptions import ArtefactError, Fault
+from arena.problems.suite import load_suite
+from arena.runs.agent import AgentFile
+from arena.runs.execution import World, execute
+from arena.runs.opening import OpenWorld
+from arena.runs.record import AgentRef
 from arena.submissions.artefact_files import make_manifest
 from arena.submissions.artefacts import ArtefactFile, BaseModelFiles, Manifest
 from neurons.validating.artefact_cache import ArtefactCache, sources
 from neurons.validating.artefact_settings import ArtefactSettings
 from neurons.validating.artefacts import served
 from neurons.validating.model_server import GUARD, free_port, group_memory
+from neurons.validating.run_world import world_for
+from sandbox.catalog import open_catalog
 from sandbox.exceptions import ModelError
+from sandbox.gateway import HttpGateway
+from sandbox.isolation.interface import SandboxResult, SandboxSpec
 from sandbox.models import ChatRequest, ModelClient, ModelRoute
 from sandbox.models.client import RetryPolicy
+from scoring.titles import NoTitles
+from tests.integration.racing import write_world
 from tests.unit.arena.submissions.artefact_builder import adapter_directory, model_directory
 from tests.unit.neurons.validating import artefact_servers
 
@@ -284,6 +300,83 @@ async def test_a_file_in_use_does_not_make_room(hub: Hub, tmp_path: Path) -> Non
                 pass
         assert (caught.value.code, caught.value.fault) == ("artefact.no_room", Fault.VALIDATOR)
         assert (model / "model.safetensors").is_file()
+
+
+class _Sandboxes:
+    """An isolation that nobody may ask."""
+
+    name = "none"
+
+    async def run(self, spec: SandboxSpec) -> SandboxResult:
+        raise AssertionError("an agent was started")
+
+    async def reclaim(self) -> list[str]:
+        return []
+
+    async def close(self) -> None:
+        raise AssertionError("closed by the wrong one")
+
+    def environment(self) -> dict[str, str]:
+        return {"isolation": self.name}
+
+
+@asynccontextmanager
+async def _opened(directory: Path) -> AsyncIterator[OpenWorld]:
+    write_world(directory)
+    catalog = open_catalog(directory / "catalog.jsonl")
+    models = ModelClient(())
+    gateway = HttpGateway(catalog, models)
+    try:
+        yield OpenWorld(World(catalog, gateway, _Sandboxes(), NoTitles(), "m"), "none")
+    finally:
+        await gateway.close()
+        await models.close()
+
+
+def _claim(manifest: Manifest) -> Claim:
+    return Claim(
+        run_id=uuid4(),
+        evaluation_id=uuid4(),
+        version=uuid4(),
+        phase="qualifying",
+        agent_name="agent",
+        source_hash="0" * 64,
+        suite=1,
+        code_url="http://none",
+        expires_at=datetime.now(UTC),
+        resumed=False,
+        artefact=manifest.to_json(),
+    )
+
+
+async def test_an_agent_whose_model_cannot_be_loaded_fails_on_every_problem(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARENA_ARTEFACT_COMMAND", artefact_servers.fails(tmp_path))
+    monkeypatch.setenv("ARENA_ARTEFACT_HUB_ENDPOINT", hub.url)
+    session = ArenaSession("http://127.0.0.1:9", None)
+    async with _opened(tmp_path) as opened, session:
+        (problem, *_) = load_suite(tmp_path / "suite.jsonl").problems
+        claim = _claim(_on_hub(hub))
+        async with world_for(opened, claim, session=session, data_dir=tmp_path) as run:
+            agent = AgentFile(AgentRef("v", "agent", "0" * 64), b"def agent_main(p): return []")
+            record = await execute(run.world, agent, problem)
+    assert record.failure is not None
+    assert (record.failure.code, record.failure.fault) == ("artefact.cannot_load", Fault.AGENT)
+    assert record.closed
+    assert record.outcome is not None
+
+
+async def test_a_validator_without_a_model_server_gives_the_run_up(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ARENA_ARTEFACT_COMMAND", str(tmp_path / "no-such-program"))
+    monkeypatch.setenv("ARENA_ARTEFACT_HUB_ENDPOINT", hub.url)
+    session = ArenaSession("http://127.0.0.1:9", None)
+    async with _opened(tmp_path) as opened, session:
+        with pytest.raises(ArtefactError, match="cannot be started"):
+            async with world_for(opened, _claim(_on_hub(hub)), session=session, data_dir=tmp_path):
+                pass
 
 
 def test_a_manifests_file_cannot_lead_out_of_the_directory() -> None:

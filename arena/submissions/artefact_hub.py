@@ -50,7 +50,7 @@ async def manifest_of_hub(
         kind = Kind.ADAPTER if any(f.path == ADAPTER_CONFIG for f in files) else Kind.MODEL
         config: dict[str, Any] = {}
         if kind is Kind.MODEL:
-            config = json.loads(await _content(client, place, "config.json", limits.json_bytes))
+            config = await _config(client, place, limits)
     given = config.get("max_position_embeddings")
     found = given if isinstance(given, int) and given >= 256 else 32_768
     return Manifest.of(
@@ -96,22 +96,42 @@ async def _files(
     client: httpx.AsyncClient, place: HubSource, limits: ArtefactLimits
 ) -> tuple[ArtefactFile, ...]:
     path = f"/api/models/{place.repo}/revision/{place.revision}?blobs=true"
-    listing = json.loads(await _get(client, path, _MAX_LISTING))
-    found = []
-    for entry in listing.get("siblings", ()) if isinstance(listing, dict) else ():
-        name = str(entry.get("rfilename", ""))
-        if not (name in JSON_FILES or name == CHAT_TEMPLATE or _is_plain_weights(name)):
-            continue
-        lfs = entry.get("lfs")
-        if isinstance(lfs, dict) and "sha256" in lfs:
-            found.append(ArtefactFile(path=name, sha256=str(lfs["sha256"]), bytes=int(lfs["size"])))
-        else:
-            content = await _content(client, place, name, limits.json_bytes)
-            digest = hashlib.sha256(content).hexdigest()
-            found.append(ArtefactFile(path=name, sha256=digest, bytes=len(content)))
+    listing = await _get(client, path, _MAX_LISTING)
+    try:
+        siblings = [dict(entry) for entry in json.loads(listing)["siblings"]]
+        found = [
+            await _file(client, place, entry, limits)
+            for entry in siblings
+            if _may_hold(str(entry.get("rfilename", "")))
+        ]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ArtefactError(f"the hub lists {place.repo} in a way nobody understands") from error
     if not found:
         raise ArtefactError(f"{place.repo} holds nothing that an artefact may hold")
     return tuple(found)
+
+
+async def _file(
+    client: httpx.AsyncClient, place: HubSource, entry: dict[str, Any], limits: ArtefactLimits
+) -> ArtefactFile:
+    name, lfs = str(entry["rfilename"]), entry.get("lfs")
+    if isinstance(lfs, dict):
+        return ArtefactFile(path=name, sha256=str(lfs["sha256"]), bytes=int(lfs["size"]))
+    content = await _content(client, place, name, limits.json_bytes)
+    return ArtefactFile(path=name, sha256=hashlib.sha256(content).hexdigest(), bytes=len(content))
+
+
+async def _config(
+    client: httpx.AsyncClient, place: HubSource, limits: ArtefactLimits
+) -> dict[str, Any]:
+    try:
+        return dict(json.loads(await _content(client, place, "config.json", limits.json_bytes)))
+    except (TypeError, ValueError):
+        raise ArtefactError("config.json is no JSON object") from None
+
+
+def _may_hold(name: str) -> bool:
+    return name in JSON_FILES or name == CHAT_TEMPLATE or _is_plain_weights(name)
 
 
 def _is_plain_weights(name: str) -> bool:

@@ -17,7 +17,7 @@ from scoring.types import JsonObject
 from training.exceptions import CheckpointError, DiskFullError
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_SAID_FULL: Final = tuple(f"code: {number}," for number in _FULL)
+_SAID_FULL: Final = tuple(f"(os error {number})" for number in _FULL)
 """How safetensors tells of it: the number of the operating system's error."""
 
 

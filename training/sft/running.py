@@ -195,13 +195,14 @@ def open_base(
     if task.base.name is not None:
         return load(task.base.name, dtype=dtype, device=device)
     assert task.base.size is not None
-    used = tokenizer or _small_tokenizer(task.base, task.texts or rows)
+    used = tokenizer or small_tokenizer(task.base, task.texts or rows)
     backbone = random_qwen3(task.base.size, used, task.seed)
     backbone.model.to(device)  # type: ignore[arg-type]
     return backbone
 
 
-def _small_tokenizer(base: BaseSettings, rows: Sequence[Row]) -> PreTrainedTokenizerBase:
+def small_tokenizer(base: BaseSettings, rows: Sequence[Row]) -> PreTrainedTokenizerBase:
+    """The tokenizer that the recipe wants trained, on these rows. Raises RecipeError."""
     if base.tokenizer is None:
         raise RecipeError("a model of random weights needs a tokenizer to be trained")
     ordered = sorted(rows, key=lambda row: str(row["record_hash"]))

@@ -63,7 +63,7 @@ def test_the_system_block_is_what_is_rendered(renderer: ChatRenderer, day_corpus
     import pyarrow.parquet as pq
 
     one = pq.read_table(day_corpus / "train" / "axis_a.parquet").to_pylist()[0]
-    shown = renderer.tokenizer.decode(render_row(one, renderer).ids.tolist())
+    shown = str(renderer.tokenizer.decode(render_row(one, renderer).ids.tolist()))
     assert shown.startswith(f"<|im_start|>{system_block(one['messages'])}<|im_end|>\n")
 
 

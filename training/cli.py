@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reject": ("training.commands.reject:app", "Sample, keep what solves, learn from that."),
     "teacher": ("training.commands.teacher:app", "Learn from a stronger model's rollouts."),
     "kto": ("training.commands.kto:app", "Tell the good trajectories from the bad."),
+    "head": ("training.commands.head:app", "Train a process-reward head, for grpo."),
     "grpo": ("training.commands.grpo:app", "Dr. GRPO on rollouts of many turns."),
     "all": ("training.commands.all:app", "Every stage, one after the other."),
     "recipes": ("training.commands.recipes:app", "List the shipped recipes, or show one."),

@@ -43,7 +43,7 @@ MODELS: Final[dict[Stage, str]] = {
     Stage.TEACHER: "training.teacher:TeacherRecipe",
     Stage.KTO: "training.kto:KtoRecipe",
     Stage.GRPO: "training.dr_grpo:GrpoRecipe",
-    Stage.EVAL: "training.evaluation:EvalRecipe",
+    Stage.EVAL: "training.evaluation.recipe:EvalRecipe",
 }
 """Where each stage's model of a recipe is."""
 

@@ -73,10 +73,19 @@ def evaluation(
     ] = None,
     catalog: Annotated[Path | None, typer.Option(help="A product file, or a built index.")] = None,
     model: Annotated[str | None, typer.Option(help="Which of the server's models.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="How to sample: a shipped recipe's name, or a file.")
+    ] = None,
     agent: Annotated[
-        str, typer.Option(help="The agent that drives the model: a shipped name, or a file.")
-    ] = "react",
-    samples: Annotated[int, typer.Option(min=1, max=256, help="Samples of each problem.")] = 1,
+        str | None,
+        typer.Option(
+            help="What drives the model: a shipped agent, or a file."
+            " Default: distilled for a checkpoint, else react."
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(min=1, max=256, help="Samples of each problem; default 1.")
+    ] = None,
     temperature: Annotated[
         float | None,
         typer.Option(min=0.0, max=2.0, help="Instead of the agent's own; 0.9 with samples."),
@@ -84,7 +93,7 @@ def evaluation(
     top_p: Annotated[
         float | None, typer.Option(min=0.01, max=1.0, help="Instead of the agent's own.")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the samples.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Seed of the samples; default 0.")] = None,
     corpus: Annotated[
         Path | None, typer.Option(help="Only problems that this corpus holds out.")
     ] = None,
@@ -122,8 +131,7 @@ def evaluation(
     else:
         if not suite or catalog is None:
             raise EvaluationError("an evaluation needs problems", remedy="give --suite, --catalog")
-        if samples > 1 and temperature is None:
-            temperature = 0.9  # an agent's own is mostly 0, and k times that is one sample
+        chosen = _chosen(recipe, agent, samples, temperature, top_p, seed, target)
         suites: Sequence[Suite] = [load_suite(path) for path in suite]
         if corpus is not None:
             suites = held_out(suites, corpus)
@@ -131,8 +139,8 @@ def evaluation(
             target=target,
             problems=draw(suites, limit),
             world=WorldOptions(catalog, None, model, sandbox, title, title_model, judge=False),
-            agent=agent,
-            settings=SampleSettings(samples, temperature, top_p, seed),
+            agent=chosen.agent,
+            settings=chosen.settings,
             workers=workers,
             label=label,
             out=out,
@@ -144,6 +152,43 @@ def evaluation(
             raise typer.Exit(130) from None
     earlier = [report(read_evaluation(path), file_results(path)) for path in beside or ()]
     _finish(found, earlier, out, json)
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """Who drives the model, and how it samples."""
+
+    agent: str
+    settings: SampleSettings
+
+
+def _chosen(
+    recipe: str | None,
+    agent: str | None,
+    samples: int | None,
+    temperature: float | None,
+    top_p: float | None,
+    seed: int | None,
+    target: str,
+) -> _Chosen:
+    """What the options say; where they say nothing, the recipe; without one, the defaults."""
+    if recipe is not None:
+        # Here: recipes need the extra, evaluating a server does not.
+        from training.evaluation.recipe import EvalRecipe
+        from training.extra import require_extra
+        from training.recipe import load_recipe_of
+
+        require_extra()
+        said = load_recipe_of(EvalRecipe, recipe)
+        agent, samples = agent or said.eval.agent, samples or said.eval.samples
+        temperature = said.eval.temperature if temperature is None else temperature
+        top_p = said.eval.top_p if top_p is None else top_p
+        seed = said.seed if seed is None else seed
+    samples = samples or 1
+    if samples > 1 and temperature is None:
+        temperature = 0.9  # an agent's own is mostly 0, and k times that is one sample
+    own = "distilled" if Path(target).is_dir() else "react"
+    return _Chosen(agent or own, SampleSettings(samples, temperature, top_p, seed or 0))
 
 
 async def _evaluate(asked: _Asked, shipped: dict[str, Path]) -> Report:

@@ -64,7 +64,14 @@ class Database:
             owner, poolclass=NullPool, connect_args=connect_args
         )
         self.engine: AsyncEngine = create_async_engine(
-            url, pool_pre_ping=not trusted_s, pool_timeout=timeout, connect_args=connect_args
+            url,
+            # As many in all as by default, but more of them kept: to connect costs Postgres a
+            # process and SQLAlchemy several questions, more than what is then asked.
+            pool_size=12,
+            max_overflow=3,
+            pool_pre_ping=not trusted_s,
+            pool_timeout=timeout,
+            connect_args=connect_args,
         )
         if trusted_s:
             _ask_after(self.engine, trusted_s)

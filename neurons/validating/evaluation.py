@@ -241,7 +241,7 @@ class Evaluation:
         await sink.load()
         if spool.torn is not None:
             self._log.warning("a killed process left a half-written record", file=str(spool.torn))
-        reporter = Reporter(shop.client, claim.run_id, shop.metrics, shop.sleep, shop.progress_s)
+        reporter = Reporter(shop.client, claim.run_id, shop.metrics, shop.progress_s)
         race = Race(
             world=world.world,
             inputs=inputs,

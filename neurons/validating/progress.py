@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
 from uuid import UUID
 
 import structlog
@@ -27,13 +27,11 @@ class Reporter:
         client: ValidatorClient,
         run: UUID,
         metrics: Metrics,
-        sleep: Callable[[float], Awaitable[None]],
         every_s: float,
     ) -> None:
         self._client = client
         self._run = run
         self._metrics = metrics
-        self._sleep = sleep
         self._every_s = every_s
         self._news: dict[str, ProblemProgressUpdate] = {}
 
@@ -55,7 +53,7 @@ class Reporter:
     async def run(self) -> None:
         """Tell the arena again and again, until cancelled."""
         while True:
-            await self._sleep(self._every_s)
+            await asyncio.sleep(self._every_s)
             await self.report()
 
     async def report(self) -> None:

@@ -30,8 +30,15 @@ CLASSES: tuple[type[BaseSettings], ...] = (
     ModelSettings,
     JudgeSettings,
 )
-OTHERS = {"ARENA_LOG_FORMAT"}
-"""Read by a command and by no settings class."""
+OTHERS = {
+    "ARENA_LOG_FORMAT",
+    "ARENA_URL",
+    "BT_NETWORK",
+    "BT_WALLET",
+    "BT_WALLET_HOTKEY",
+    "BT_WALLET_PATH",
+}
+"""Read by commands and by no settings class."""
 _LINE = re.compile(r"#?([A-Z][A-Z0-9_]*)=(.*)")
 
 

@@ -159,7 +159,9 @@ class Validator:
         duties: list[Awaitable[None]] = [
             self._repeat("backlog", backlog.tick, settings.poll_seconds, fatal),
             self._repeat("chain", chain.look, settings.chain_seconds, fatal),
-            self._repeat("pulse", lambda: self._beat(chain, spending, client), _PULSE_S, fatal),
+            self._repeat(
+                "pulse", lambda: self._beat(chain, spending, client, heart), _PULSE_S, fatal
+            ),
         ]
         if settings.weights:
             weights = WeightSetter(client, chain)
@@ -221,7 +223,9 @@ class Validator:
                 _log.exception("a duty failed; it is done again", duty=name)
             await asyncio.sleep(every_s)
 
-    async def _beat(self, chain: ChainWatch, spending: Spending, client: ValidatorClient) -> None:
+    async def _beat(
+        self, chain: ChainWatch, spending: Spending, client: ValidatorClient, heart: Heart
+    ) -> None:
         """Gauges, and the sign that this loop comes round."""
         self._pulse.at = time.monotonic()
         metrics = self._metrics
@@ -234,8 +238,11 @@ class Validator:
             metrics.block.set(block.number)
         if (skew := client.session.skew_s) is not None:
             metrics.skew.set(skew)
-        if self._leases:
-            metrics.lease.set((min(self._leases.values()) - _now()).total_seconds())
+        held = heart.held
+        until = [self._leases[run] for run in held if run in self._leases]
+        metrics.lease.set((min(until) - _now()).total_seconds() if until else 0.0)
+        for run in [run for run in list(self._leases) if run not in held]:
+            self._leases.pop(run, None)
 
     def _health(self, claiming: Claiming, chain: ChainWatch) -> tuple[bool, JsonObject]:
         stuck_s = time.monotonic() - self._pulse.at
@@ -250,7 +257,7 @@ class Validator:
         }
 
     def _beaten(self, run: UUID, until: datetime) -> None:
-        self._leases = {run: until}
+        self._leases[run] = until
 
     def _retried(self, error: ArenaApiError, wait_s: float) -> None:
         self._metrics.failures.labels(error.code).inc()

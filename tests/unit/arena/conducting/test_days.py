@@ -7,13 +7,16 @@ from uuid import UUID
 
 import pytest
 
+from arena.conducting.stock import CatalogGrower
 from arena.problems.pools import Pool
 from arena.season.commands import Disqualify
 from arena.season.results import Decision
 from arena.season.state import Stage, Void
 from arena.season.store import command, load_season
+from arena.simulation.catalogue import Arrivals
 from arena.work.types import EvaluationKind
-from tests.unit.arena.conducting.world import MORNING, World, subjects, told, views
+from scoring.types import Bucket
+from tests.unit.arena.conducting.world import KEY, MORNING, Grower, World, subjects, told, views
 
 pytestmark = pytest.mark.database
 
@@ -329,3 +332,19 @@ async def test_every_day_that_was_missed_is_closed_in_order(world: World) -> Non
     await world.at(minutes=5)
     await world.at(minutes=5)
     assert [str(day) for day in world.exporter.made] == ["2026-01-05", "2026-01-06", "2026-01-07"]
+
+
+async def test_a_bank_grows_from_a_catalogue_before_the_first_race_opens(world: World) -> None:
+    world.reborn(grower=CatalogGrower(Arrivals(300, 1, 0), KEY))
+    assert told(await world.look()) == ["rules.set", "bank.grown", "bank.grown", "race.opened"]
+    bank = await world.bank()
+    assert {h.bucket for h in bank.live(Pool.HELD_OUT)} == set(Bucket)
+    assert {h.bucket for h in bank.live(Pool.OPEN)} == set(Bucket)
+
+
+async def test_a_race_that_lacks_problems_opens_when_they_come(world: World) -> None:
+    world.reborn(grower=None)
+    assert told(await world.look()) == ["rules.set"]
+    assert (await world.season()).open is None
+    world.reborn(grower=Grower())
+    assert "race.opened" in told(await world.at(minutes=1))

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from training.exceptions import PolicyError
+from training.generation.attention import cached_attention
 from training.generation.drawing import draw
 from training.generation.slots import SlotCache, common_prefix
 from training.types import Generated, Sampling, Stop
@@ -94,10 +95,6 @@ class Engine:
         self.model: Any = model
         self.limits = limits or EngineLimits()
         config: Any = model.config
-        if config._attn_implementation != "sdpa":
-            raise PolicyError(
-                f"generation needs a model with sdpa attention, not {config._attn_implementation}"
-            )
         if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
             raise PolicyError("models with sliding attention are not served here")
         known = int(config.max_position_embeddings)
@@ -169,7 +166,7 @@ class Engine:
         if self.model.training:
             raise PolicyError("the model is in training mode: generation needs eval()")
         stopped: list[Request] = []
-        with torch.inference_mode():
+        with torch.inference_mode(), cached_attention(self.model):
             while self._waiting and len(self._running) < self.limits.batch:
                 stopped += self._let_in()
             if self._running:

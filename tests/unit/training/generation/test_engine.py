@@ -199,9 +199,12 @@ def test_broken_weights_are_told_and_sample_nothing() -> None:
 def test_models_and_prompts_that_cannot_be_served_are_refused() -> None:
     with pytest.raises(PolicyError, match="without a token"):
         engine().submit([], Sampling(), NEVER)
-    eager = tiny_model()
-    eager.set_attn_implementation("eager")
-    with pytest.raises(PolicyError, match="sdpa"):
-        Engine(eager)
     with pytest.raises(PolicyError, match="sliding"):
         Engine(tiny_model(use_sliding_window=True, sliding_window=8, max_window_layers=0))
+
+
+def test_the_models_own_attention_is_back_after_each_step() -> None:
+    runner = engine()
+    runner.submit(prompt(5, seed=1), Sampling(1.0, max_tokens=3, seed=1), NEVER)
+    finished(runner)
+    assert MODEL.config._attn_implementation == "sdpa"

@@ -115,7 +115,8 @@ class ModelServer:
     """A model provider. `status` other than 200 is what every completion gets.
 
     It also judges what begins as a rendered trace does: `judge_status` is what those get,
-    and while `judging` is not set they are held. `tokens` is what answers to agents cost.
+    and while `judging` is not set they are held. `tokens` is what answers to agents cost, `keys`
+    the credentials that came with the calls.
     """
 
     def __init__(self) -> None:
@@ -126,6 +127,7 @@ class ModelServer:
         self.judging = threading.Event()
         self.judging.set()
         self.queries: list[str] = []
+        self.keys: list[str | None] = []
         self.arrived: queue.Queue[str] = queue.Queue()
         self.held: Callable[[str], bool] = lambda query: False
         self.let_go = threading.Event()
@@ -168,6 +170,7 @@ def model_server() -> Iterator[ModelServer]:
 
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+            model.keys.append(self.headers.get("authorization"))
             self._send(*model.answer(body))
 
         def _send(self, status: int, value: dict[str, Any]) -> None:

@@ -49,7 +49,9 @@ async def open_target(
             server = server_name(url, Wire.OPENAI)
         else:
             directory, checkpoint = await asyncio.to_thread(_checkpoint, Path(asked))
-            server, key = directory.name, None
+            # A run's model lies in RUN/model: the run's name says more.
+            named = directory.parent if directory.name == "model" else directory
+            server, key = named.name, None
             tell(f"serving {directory} in a process of its own")
             url = await stack.enter_async_context(running_model(directory, server))
         routes = await discover(url, api_key=key, server=server, standin=standin)

@@ -15,7 +15,7 @@ from arena.api import intake
 from arena.runs.ledger import Head
 from arena.runs.record import EncodedRecord, RunRecord
 from arena.runs.seal import SealedRecord
-from arena.work.types import Lease
+from arena.work.types import Lease, RunState
 from judge.verdict import Gate
 from tests.unit.arena import builders
 from tests.unit.arena.api.world import GATE, Validator, World, frames
@@ -42,7 +42,7 @@ async def _claim(world: World, who: Validator) -> Lease:
 
 async def test_records_of_a_held_run_are_stored_and_counted_once(world: World) -> None:
     evaluation, alice = await world.open(), world.validators[0]
-    await _claim(world, alice)
+    lease = await _claim(world, alice)
     sealed = [alice.seal(world.record(evaluation, n).encode()) for n in (1, 2)]
     async with world.client() as client:
         for _ in range(2):  # the same again changes nothing
@@ -51,6 +51,8 @@ async def test_records_of_a_held_run_are_stored_and_counted_once(world: World) -
             assert answer.json()["counted"] == 2
         assert await world.rows("counted_records") == 2
         assert await world.rows("seals") == 2
+    run = await world.queue.run(lease.run_id)
+    assert (run.state, run.counted) == (RunState.RUNNING, 2)
     results = await world.queue.results(evaluation.evaluation_id)
     assert set(results.validators[0].records) == set(evaluation.problems)
 

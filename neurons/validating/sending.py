@@ -13,7 +13,9 @@ import asyncio
 import json
 import os
 import random
+import secrets
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -79,7 +81,9 @@ def read_sent(directory: Path) -> Sent:
 def write_sent(directory: Path, sent: Sent) -> None:
     """Put it on disk, whole or not at all. Raises SpoolError."""
     target = directory / STATE_FILE
-    new = target.with_name(target.name + ".new")
+    # Named by its writer: what an earlier run left may still be sent when its next one begins.
+    # Both write only what the arena has said, so whichever comes last is true.
+    new = target.with_name(f"{target.name}.{secrets.token_hex(4)}.new")
     try:
         with new.open("wb") as file:
             file.write(canonical({**asdict(sent), "refused": list(sent.refused)}) + b"\n")
@@ -88,6 +92,8 @@ def write_sent(directory: Path, sent: Sent) -> None:
         new.replace(target)
         sync_directory(directory)
     except OSError as error:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
         raise SpoolError(f"{target}: {error.strerror}", remedy="make room on the disk") from error
 
 

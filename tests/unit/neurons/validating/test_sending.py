@@ -276,3 +276,15 @@ async def test_an_outage_ends_the_tries_where_they_are_bounded(tmp_path: Path) -
     with pytest.raises(UnavailableError):
         await Sender(client_of(wire), tmp_path / "e", backoff=ONCE).send_all()
     assert read_sent(tmp_path / "e") == Sent()
+
+
+async def test_two_that_send_one_spool_at_once_do_each_other_no_harm(tmp_path: Path) -> None:
+    """What an earlier run left is still being sent when its next one begins."""
+    ends = await spooled(tmp_path / "e")
+    wire = Wire(records=taken)
+    client = client_of(wire)
+    await asyncio.gather(
+        *(Sender(client, tmp_path / "e", claimed=run).send_all() for run in ("a", "b", "c"))
+    )
+    assert read_sent(tmp_path / "e").stored == ends[-1]
+    assert sorted(path.name for path in (tmp_path / "e").iterdir()) == [FILE_NAME, "sent.json"]

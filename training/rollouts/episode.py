@@ -9,6 +9,7 @@ runs, so no sandbox is needed: requests are handed to the session as its door wo
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -211,5 +212,5 @@ def _step(number: int, query: str, said: JsonObject, done: list[Json]) -> JsonOb
             "content": said["content"],
             "message": {"think": thinking, "tool_call": done, "response": said["content"]},
         },
-        "extra_info": {"step": number, "query": query, "timestamp": 0},
+        "extra_info": {"step": number, "query": query, "timestamp": int(time.time() * 1000)},
     }

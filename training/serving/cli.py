@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,7 +11,8 @@ import typer
 
 from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import JsonObject
-from training.exceptions import ExtraMissingError, ServingError
+from training.exceptions import ServingError
+from training.extra import require_extra
 
 if TYPE_CHECKING:
     from training.serving.vllm import Address
@@ -75,9 +74,9 @@ def serve(
 
     Example: arena model serve runs/sft --port 8000
     """
-    with needing_the_trainer():
-        from training.serving.checkpoint import checkpoint_directory
-        from training.serving.vllm import Address, exec_vllm, vllm_argv, vllm_available
+    require_extra()
+    from training.serving.checkpoint import checkpoint_directory
+    from training.serving.vllm import Address, exec_vllm, vllm_argv, vllm_available
 
     found = checkpoint_directory(directory)
     address = Address(name or directory.resolve().name, host, port)
@@ -135,20 +134,3 @@ async def _serve(
                 )
 
             await serve(create_app(opened.chat, places=batch + queue), bound, ready)
-
-
-@contextmanager
-def needing_the_trainer() -> Iterator[None]:
-    """One line for a command whose libraries are not installed. Raises ExtraMissingError."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] in _OURS:
-            raise
-        raise ExtraMissingError(
-            f"this command needs {error.name}, which is not installed",
-            remedy="install the trainer with `make training`",
-        ) from error
-
-
-_OURS = frozenset({"training", "corpus_export", "arena", "judge", "sandbox", "scoring"})

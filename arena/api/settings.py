@@ -64,6 +64,9 @@ class ApiSettings(BaseSettings):
     """The largest body where nothing else is said."""
     submission_bytes: _Bytes = 2 << 20
     """The largest body of a miner's submission, with its form around it."""
+    admission_policy: Path | None = None
+    """This arena's own rules of admission, a TOML file (docs/admission.md); `arena agent check
+    --policy` reads the same, so publish it."""
     body_seconds: _Seconds = 60
     """How long a client may take to send a body."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Annotated
 
@@ -14,19 +13,20 @@ from rich.console import Console
 from rich.table import Table
 
 from arena.problems.synthesise import split_evenly
-from arena.races.cli import show
+from arena.races.running import RaceResult as LocalRace
 from arena.runs.opening import SandboxKind
-from arena.season.commands import ProblemOutcome
-from arena.season.results import RaceResult as SeasonResult
+from arena.season.beacon import Source
+from arena.season.results import RaceResult
+from arena.season.rules import SeasonRules
+from arena.season.state import Season
 from arena.settings import ArenaSettings, load_settings
-from arena.submissions.process import Reader
-from arena.wallets import open_hotkey
+from neurons.demo import mining, watching
 from neurons.demo.contenders import MEMORISER, Contender, contenders
-from neurons.demo.day import Day, begin_day, mean_score, outcomes_of
-from neurons.demo.gatekeeping import Gate, told
-from neurons.demo.story import CHAIN, Story, begin, begin_chain, open_problems
+from neurons.demo.paying import Payment, payment
+from neurons.demo.story import LIMITS, VALIDATORS, Story, begin, open_problems
 from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import JsonObject
+from scoring.weights import U16_MAX
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -36,30 +36,27 @@ THRESHOLD = 0.3
 
 LESSONS = """
 What to see in it
+  Six processes did this: the arena's API, its calendar, two validators, Postgres, and the
+  commands above. They talked over HTTP, each request signed by a hotkey.
   The gate read every file before it ran. It refused the copycat, which is react with
-  other names, and found the memoriser's table. The memoriser raced all the same, out of
-  competition, to show that the bank beats it: it knows every open problem by heart, and
-  none of those that were drawn from the held-out pool after qualifying had closed.
+  other names, and found the memoriser's table. What it refused raced all the same, out of
+  competition: the memoriser knows every open problem by heart, and none of those that were
+  drawn from the held-out pool after qualifying had closed. The spy found nothing: a sandbox
+  holds no reward, and the gateway is all it reaches. The glutton failed by its own fault.
   The score multiplies each success by a coefficient for the reasoning, which a judge
   reads from what the models wrote (here rules judge: the stand-in). The narrator decides
   as react does; its fine sentences are written by code and count for nothing.
   ASR counts strict successes: one recommendation, every constraint met, then terminate.
-  axis A is the share of runs in which the model itself made the calls: only those are
-  trained on. The ventriloquist's calls do stand in completions, but it dictated them.
-  The spy found nothing: a sandbox holds no reward, and the gateway is all it reaches. The
-  glutton failed by its own fault, and nobody beside it noticed.
-  Every run is a record, sealed by the validator's hotkey into a chain; the seals are the
-  leaves of a tree whose root stands on chain, here a local one. The corpus is what the
-  gates left of them: each row names the record it comes from.
+  Every run is a record, sealed by its validator's hotkey into a chain; the seals are the
+  leaves of a tree whose root stands on chain, here a local one. Both validators set the
+  same weights, byte for byte, from the standings that the records made.
+  The corpus is what the gates left of the records: each row names the one it comes from.
 
 Go on in {home}
-  arena race run my_agent.py react --suite race.jsonl --catalog world.jsonl.gz
+  arena chain show chain.sqlite
   arena agent check my_agent.py --suite open.jsonl
   arena corpus stats corpus
 """
-
-Outcomes = Mapping[str, Mapping[str, ProblemOutcome]]
-"""By agent and problem id."""
 
 
 @app.command()
@@ -72,9 +69,10 @@ def demo(
 ) -> None:
     """A day of the arena on a generated world: no network, no keys, no downloads.
 
-    Honest and dishonest agents pass the gate, qualify on open problems and race on drawn ones;
-    their records are sealed, proven and exported as a corpus. A rule-based stand-in answers
-    for the models.
+    The arena, two validators and a local chain run here; miners submit honest and dishonest
+    agents, which pass the gate, qualify on open problems and race on drawn ones. Weights are
+    set; the records are proven and exported as a corpus. A rule-based stand-in answers for the
+    models.
 
     Example: arena demo --problems 36
     """
@@ -85,8 +83,11 @@ async def _demonstrate(
     settings: ArenaSettings, problems: int, sandbox: SandboxKind | None
 ) -> JsonObject:
     people = _people()
-    _say(people, 1, "A world of its own, and a bank of problems, open and held out")
-    async with begin(settings, sandbox, people, raced=problems, opened=OPEN_PROBLEMS) as story:
+    _say(people, 1, "A world, a bank of problems, a chain; an arena and two validators start")
+    variables = _variables(sandbox)
+    async with begin(
+        settings, sandbox, people, raced=problems, opened=OPEN_PROBLEMS, variables=variables
+    ) as story:
         result = await _tell(story, problems)
         people.print(LESSONS.format(home=story.home), soft_wrap=True, markup=False)
     return result
@@ -95,72 +96,169 @@ async def _demonstrate(
 async def _tell(story: Story, problems: int) -> JsonObject:
     people, open_ids = story.people, open_problems(story.bank)
     open_suite = story.suite("open", open_ids)
-    people.print(f"  {len(open_ids)} problems are open, {len(story.bank.drawable())} held out")
+    rules = SeasonRules(
+        quota=split_evenly(problems),
+        validators=len(VALIDATORS),
+        quorum=len(VALIDATORS),
+        qualifying_threshold=THRESHOLD,
+        minimum_qualifying_hours=0,
+        beacon=Source.STANDIN,
+        beacon_delay_seconds=0,
+    )
     everybody = contenders(story.home, open_suite)
+    for contender in everybody:
+        story.network.join(contender.name)
+    _start(story, rules)
 
-    _say(people, 2, "The gate reads every file before anything runs")
-    with Reader() as reader:
-        gate = Gate.over(reader, open_suite)
-        for contender in everybody:
-            verdict = plain(told(gate.read(contender)), 200)
-            people.print(f"  [bold]{contender.name:14}[/]{contender.what}")
-            people.print(f"  {'':14}{verdict}")
-    racing = [c for c in everybody if not gate.verdicts[c.name].copies]
-    entered = [c for c in racing if gate.verdicts[c.name].admitted]
+    _say(people, 2, "Miners submit; the gate reads every file before anything runs")
+    answers = await _submit_all(story, everybody)
+    refused = [c for c in everybody if answers[c.name].version is None]
 
-    _say(people, 3, "Qualifying on the open pool, the draw committed to before it closes")
-    validator = open_hotkey(story.settings).signer.address
-    day = await begin_day(story.journal, story.bank)
-    quota = split_evenly(problems)
-    race_id = await day.open(quota, validator, THRESHOLD)
-    for contender in entered:
-        await day.submit(contender.name, gate.verdicts[contender.name].sha256)
-    qualifying = await story.race(racing, open_suite, "qualifying")
-    known = outcomes_of(qualifying.out)
-    scores = {c.name: mean_score(known[c.name].values(), len(open_ids)) for c in entered}
-    racers = await day.qualify(scores)
-    raced_ids = await day.draw()
-    story.bank = day.bank
-    _show_qualifying(people, scores, racers)
+    _say(people, 3, "Qualifying: validators claim the agents and race them on the open problems")
+    season = await watching.qualified(story)
+    _start_calendar(story, watching.closing_soon(rules, datetime.now(UTC)))
+    # In the minute before qualifying closes.
+    memoriser = [c for c in everybody if c.name == MEMORISER]
+    known = await story.race_outside(memoriser, open_suite)
 
-    _say(people, 4, f"The race on {len(raced_ids)} problems, drawn from the held-out pool")
-    race = await story.race(racing, story.suite("race", raced_ids), "race")
-    show(race, people)
-    outcomes = outcomes_of(race.out)
-    season = await day.report(validator, outcomes)
-    _show_season(people, season, racing, day)
-    memory = _memory(known, outcomes)
+    _say(people, 4, "The race, on problems that are drawn from the held-out pool")
+    race = await watching.drawn(story)
+    drawn_ids = [problem.problem_id for problem in race.problems]
+    people.print(f"  {len(drawn_ids)} problems are drawn for {len(race.racers)} agents")
+    season, result = await watching.decided(story)
+    _show_result(people, season, result, story)
+
+    _say(people, 5, "Out of competition: what the gate refused, on the same problems")
+    outside = [c for c in refused if c.name != "copycat"]
+    raced = await story.race_outside(outside, story.suite("race", drawn_ids))
+    memory = {"open": _asr(known, MEMORISER), "held_out": _asr(raced, MEMORISER)}
+    _show_outside(people, raced, memory)
+
+    _say(people, 6, "Weights on chain, from the standings")
+    paid = story.network.wait(
+        lambda: payment(story.network, season, dict(story.validators)), None, "weights"
+    )
+    _show_payment(people, story, season, paid)
+
+    _say(people, 7, "The draw, the records and the corpus, by commands that anyone can run")
+    _prove(story, result.race_id)
+    return {
+        "home": str(story.home),
+        "gate": {name: answer.to_json() for name, answer in answers.items()},
+        "season": {
+            "race_id": result.race_id,
+            "champion": story.versions.get(season.champion or ""),
+            "title": result.title.to_json(),
+            "racers": {story.versions[r.version]: r.to_json() for r in result.racers},
+        },
+        "outside": raced.to_json(),
+        "memoriser": dict(memory),
+        "weights": paid.to_json(),
+    }
+
+
+def _variables(sandbox: SandboxKind | None) -> dict[str, str]:
+    """Everything looks more often than in an arena whose day is a day."""
+    found = {
+        "ARENA_CONDUCTOR_EVERY": "1",
+        "ARENA_CONDUCTOR_CHAIN_EVERY": "2",
+        "ARENA_CONDUCTOR_QUALIFYING_PROBLEMS": str(OPEN_PROBLEMS),
+        "ARENA_CONDUCTOR_QUALIFYING_VALIDATORS": str(len(VALIDATORS)),
+        "ARENA_API_METAGRAPH_REFRESH": "2",
+        "ARENA_VALIDATOR_POLL_SECONDS": "1",
+        "ARENA_VALIDATOR_CHAIN_SECONDS": "5",
+        "ARENA_VALIDATOR_WEIGHTS_SECONDS": "5",
+        "ARENA_VALIDATOR_SANDBOX_SECONDS": f"{LIMITS.wall_s:g}",
+        "ARENA_VALIDATOR_SANDBOX_MEMORY_MIB": str(LIMITS.memory_bytes >> 20),
+        "ARENA_VALIDATOR_SANDBOX_PIDS": str(LIMITS.pids),
+    }
+    return found | ({"ARENA_VALIDATOR_SANDBOX": sandbox.value} if sandbox else {})
+
+
+def _start(story: Story, rules: SeasonRules) -> None:
+    people, network = story.people, story.network
+    held = len(story.bank.drawable())
+    people.print(f"  {len(open_problems(story.bank))} problems are open, {held} held out")
+    # React, which everybody may build on elsewhere, is somebody's own here.
+    policy = story.home / "admission.toml"
+    policy.write_text("public_bases = []\n", encoding="utf-8")
+    network.start_arena("arena", "--no-conductor", ARENA_API_ADMISSION_POLICY=str(policy))
+    people.print(f"  the arena answers at {network.url}; its log is logs/arena.log")
+    _start_calendar(story, rules, ARENA_CONDUCTOR_OPENS_RACES="false")
+    for name in VALIDATORS:
+        network.start_validator(name)
+        people.print(f"  {name} starts; its log is logs/{name}.log")
+
+
+def _start_calendar(story: Story, rules: SeasonRules, **settings: str) -> None:
+    """The calendar's driver; one that runs makes way for it, as on the day of a change."""
+    network = story.network
+    before = network.members.get("calendar")
+    if before is not None:
+        before.end()
+    file = watching.write_rules(rules, story.home / "rules.json")
+    network.start_arena("calendar", "--conductor-only", ARENA_CONDUCTOR_RULES=str(file), **settings)
+
+
+async def _submit_all(story: Story, everybody: tuple[Contender, ...]) -> dict[str, mining.Answer]:
+    answers: dict[str, mining.Answer] = {}
+    for contender in everybody:
+        answer = answers[contender.name] = await mining.submit(story.network, contender)
+        if answer.version is not None:
+            story.versions[answer.version] = contender.name
+        story.people.print(f"  [bold]{contender.name:14}[/]{contender.what}", soft_wrap=True)
+        story.people.print(f"  {'':14}{plain(answer.told, 200)}", soft_wrap=True)
+    return answers
+
+
+def _show_result(people: Console, season: Season, result: RaceResult, story: Story) -> None:
+    table = Table("agent", "score", "ASR", "by bucket", box=None, pad_edge=False)
+    for racer in sorted(result.racers, key=lambda r: -(r.score or 0.0)):
+        buckets = ", ".join(f"{b.value} {s:.2f}" for b, s in racer.by_bucket.items())
+        score = "incomplete" if racer.score is None else f"{racer.score:.3f}"
+        asr = "" if racer.asr is None else f"{racer.asr:.1%}"
+        table.add_row(plain(story.versions[racer.version]), score, asr, buckets)
+    people.print(table)
+    champion = story.versions.get(season.champion or "", "nobody")
     people.print(
-        f"{MEMORISER} solved {memory['open']:.0%} of the open problems and"
+        f"{result.race_id}: {result.title.decision.value}; champion: {plain(champion)}",
+        soft_wrap=True,
+    )
+
+
+def _show_outside(people: Console, raced: LocalRace, memory: dict[str, float]) -> None:
+    for agent in raced.agents:
+        people.print(f"  {plain(agent.name):14} ASR {agent.asr or 0.0:.1%}", soft_wrap=True)
+    people.print(
+        f"  {MEMORISER} solved {memory['open']:.0%} of the open problems and"
         f" {memory['held_out']:.0%} of the drawn ones",
         soft_wrap=True,
     )
 
-    _say(people, 5, "The draw, the records and the corpus, by commands that anyone can run")
-    begin_chain(story.home / CHAIN, validator)
-    _close_the_day(story, race_id, validator)
-    return {
-        "home": str(story.home),
-        "gate": gate.to_json(),
-        "qualifying": qualifying.to_json(),
-        "race": race.to_json(),
-        "season": {
-            "race_id": season.race_id,
-            "title": season.title.to_json(),
-            "racers": [racer.to_json() for racer in season.racers],
-        },
-        "memoriser": dict(memory),
-    }
+
+def _show_payment(people: Console, story: Story, season: Season, paid: Payment) -> None:
+    miners = {season.entrants[v].hotkey: name for v, name in story.versions.items()}
+    table = Table("uid", "who", "weight", "share", box=None, pad_edge=False)
+    whole = sum(paid.vector)
+    for neuron, weight in zip(paid.neurons, paid.vector, strict=True):
+        if weight:
+            who = miners.get(neuron.hotkey, "burned" if neuron.uid == 0 else "")
+            table.add_row(str(neuron.uid), plain(who), str(weight), f"{weight / whole:.4%}")
+    people.print(table)
+    people.print(
+        f"set by {' and '.join(paid.set_by)}, byte for byte the same ({U16_MAX} is the largest)"
+    )
 
 
-def _close_the_day(story: Story, race_id: str, key: str) -> None:
-    """Every command must succeed: each of them proves something. `key` validates and operates."""
+def _prove(story: Story, race_id: str) -> None:
+    """Every command must succeed: each of them proves something."""
     today = f"{datetime.now(UTC):%Y-%m-%d}"
     story.type("race", "standings")
     story.type("race", "verify", "--race", race_id)
-    chain = ("--chain", f"local-chain:{CHAIN}")
+    chain = ("--chain", story.network.chain)
     story.type("records", "close", "--day", today, *chain)
-    trusted = ("--strict", "--validator", key, "--operator", key, *chain)
+    validators = [part for key in story.validators.values() for part in ("--validator", key)]
+    trusted = ("--strict", *validators, "--operator", story.operator, *chain)
     story.type("records", "verify", "--catalog", "world.jsonl.gz", *trusted)
     story.type(
         *("corpus", "export", "--day", today, "--catalog", "world.jsonl.gz"),
@@ -170,43 +268,9 @@ def _close_the_day(story: Story, race_id: str, key: str) -> None:
     story.type("corpus", "stats", "corpus")
 
 
-def _memory(known: Outcomes, outcomes: Outcomes) -> dict[str, float]:
-    """The memoriser's strict success rate on what it had seen, and on what was drawn."""
-
-    def asr(found: Mapping[str, ProblemOutcome]) -> float:
-        return sum(outcome.success for outcome in found.values()) / len(found)
-
-    return {"open": asr(known[MEMORISER]), "held_out": asr(outcomes[MEMORISER])}
-
-
-def _show_qualifying(
-    people: Console, scores: Mapping[str, float | None], racers: Sequence[str]
-) -> None:
-    ranked = sorted(scores.items(), key=lambda item: (-(item[1] or 0.0), item[0]))
-    line = ", ".join(
-        f"{plain(name)} {score:.3f}{'' if name in racers else ' (not qualified)'}"
-        for name, score in ranked
-        if score is not None
-    )
-    people.print(f"qualifying, at least {THRESHOLD:g}: {line}", soft_wrap=True)
-
-
-def _show_season(
-    people: Console, season: SeasonResult, racing: Sequence[Contender], day: Day
-) -> None:
-    table = Table("season", "score", "by bucket", box=None, pad_edge=False)
-    for racer in season.racers:
-        buckets = ", ".join(f"{b.value} {s:.2f}" for b, s in racer.by_bucket.items())
-        score = "incomplete" if racer.score is None else f"{racer.score:.3f}"
-        table.add_row(plain(racer.version), score, buckets)
-    people.print(table)
-    outside = [c.name for c in racing if c.name not in {r.version for r in season.racers}]
-    champion = day.season.champion
-    people.print(
-        f"{season.race_id}: {season.title.decision.value}; champion: {plain(str(champion))};"
-        f" out of competition: {', '.join(outside)}",
-        soft_wrap=True,
-    )
+def _asr(race: LocalRace, name: str) -> float:
+    """An agent's strict success rate in a race out of competition."""
+    return next(agent.asr or 0.0 for agent in race.agents if agent.name == name)
 
 
 def _say(people: Console, number: int, text: str) -> None:

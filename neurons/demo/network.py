@@ -62,9 +62,17 @@ class Member:
             )
 
     def stop(self) -> None:
-        """End it in good order."""
+        """Ask it to end in good order."""
         if self.process.poll() is None:
             self.process.terminate()
+
+    def end(self) -> None:
+        """End it in good order and wait for that; killed when it takes too long."""
+        self.stop()
+        try:
+            self.process.wait(PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
 
     def kill(self) -> None:
         """End it as a power cut would. What it started itself goes on."""
@@ -104,6 +112,10 @@ class Network:
     def begin_chain(self) -> None:
         """A chain whose uid 0 is nobody's: what burns goes there."""
         self._on_chain(OWNER, 0)
+
+    def register(self, hotkey: str) -> None:
+        """A hotkey on the subnet: only such a one may commit to the chain."""
+        self._on_chain(hotkey, 0)
 
     def join(self, name: str, *, validates: bool = False) -> str:
         """A wallet of this name, registered; with stake when it is to validate. Its hotkey."""
@@ -163,11 +175,7 @@ class Network:
     def stop(self) -> None:
         """End everything in good order, validators first."""
         for member in reversed(self.members.values()):
-            member.stop()
-            try:
-                member.process.wait(PATIENCE_S)
-            except subprocess.TimeoutExpired:
-                member.kill()
+            member.end()
         self.members.clear()
 
     @property

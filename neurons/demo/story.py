@@ -1,7 +1,7 @@
-"""The demonstration's own arena, and the steps of its day.
+"""The demonstration's own arena: a folder, the network in it, and how its day is told.
 
-Problems, season and races go through the same functions as the commands; what is done
-with the records afterwards is done by the commands themselves, as anyone would type them.
+Nothing here reaches into a running process: agents are submitted as miners submit them, and
+what is known of the season is read from its journal, as an operator's commands read it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from rich.console import Console
@@ -25,13 +25,12 @@ from arena.problems.bank import Bank
 from arena.problems.bank_store import open_journal
 from arena.problems.pools import Pool
 from arena.races.running import RaceOptions, RaceResult, run_race
-from arena.records.chain_option import SN15
 from arena.runs.opening import SandboxKind, WorldOptions
 from arena.settings import ArenaSettings
+from arena.wallets import open_hotkey
 from neurons.demo.bank import grow_bank, problems_in, write_problems
 from neurons.demo.contenders import Contender
-from neurons.demo.day import began_at
-from neurons.local_chain.ledger import Ledger, Rules
+from neurons.demo.network import Network
 from sandbox.catalog import open_catalog
 from sandbox.catalog.generate import write_world
 from sandbox.isolation import SandboxLimits
@@ -39,51 +38,59 @@ from sandbox.terminal import plain
 
 PRODUCTS = 3000
 SEED = 15
+VALIDATORS = ("validator-1", "validator-2")
 LIMITS = SandboxLimits(wall_s=60, memory_bytes=512 << 20, pids=64)
 """Tighter than a real race's, so that the glutton is stopped soon."""
-CHAIN = "chain.sqlite"
 _MARK = ".arena-demo"
 """A file that says that a folder is the demonstration's, to be made anew each time."""
 
 
 @dataclass
 class Story:
-    """A folder with a world, a database, a bank and races, and where it is told."""
+    """A network that runs, its journal, and where it is told."""
 
     settings: ArenaSettings
     people: Console
     sandbox: SandboxKind | None
-    world: Path
+    network: Network
     journal: Journal
     bank: Bank
+    operator: str
+    """The hotkey that closes the log and commits its root."""
+    validators: Mapping[str, str]
+    """Hotkeys by wallet name."""
+    versions: dict[str, str] = field(default_factory=dict)
+    """Agents by version id, as they were let in."""
 
     @property
     def home(self) -> Path:
         """The folder."""
-        return self.settings.data_dir
+        return self.network.home
 
     def suite(self, name: str, problem_ids: Sequence[str]) -> Path:
         """Write problems of the bank as a suite."""
         return write_problems(problems_in(self.bank, problem_ids), self.home / f"{name}.jsonl")
 
-    async def race(self, agents: Sequence[Contender], suite: Path, name: str) -> RaceResult:
-        """Race in a folder of its own; sealed, judged and stored as any race.
+    async def race_outside(self, agents: Sequence[Contender], suite: Path) -> RaceResult:
+        """Race agents on this machine alone, out of competition, in a database of its own.
 
         Raises RaceError when it was given up or left something open.
         """
+        outside = self.settings.model_copy(update={"data_dir": self.home / "outside"})
         options = RaceOptions(
             agents=[str(contender.file) for contender in agents],
             suites=[suite],
-            world=WorldOptions(self.world, sandbox=self.sandbox, sandbox_limits=LIMITS),
-            out=self.home / "races" / name,
+            world=WorldOptions(
+                self.network.world, sandbox=self.sandbox, sandbox_limits=LIMITS, judge=False
+            ),
+            out=outside.data_dir / "races" / suite.stem,
         )
-        result = await run_race(options, self.settings, self.people)
+        result = await run_race(options, outside, self.people)
         if result.stopped is not None:
             raise result.stopped
-        if not result.complete or result.unjudged or result.waiting:
+        if not result.complete:
             raise RaceError(
-                f"{name}: {result.open} runs have no outcome, {result.unjudged} no verdict,"
-                f" {result.waiting} are not in the database",
+                f"{suite.stem}: {result.open} runs have no outcome",
                 code="race.incomplete",
                 remedy="`arena doctor` checks the machine; then start the demonstration again",
             )
@@ -96,10 +103,9 @@ class Story:
         """
         shown = shlex.join(str(a).removeprefix(f"{self.home}/") for a in arguments)
         self.people.print(f"\n[bold]$ arena {plain(shown, 400)}[/]", soft_wrap=True)
-        command = [sys.executable, "-m", "neurons", *arguments]
-        code = subprocess.run(
-            command, cwd=self.home, env=_environment(self.home), check=False
-        ).returncode
+        command = [sys.executable, "-P", "-m", "neurons", *arguments]
+        environment = _environment(self.network)
+        code = subprocess.run(command, cwd=self.home, env=environment, check=False).returncode
         if code not in ((0, 1) if may_refuse else (0,)):
             raise ArenaError(f"arena {shown} ended with {code}", code="demo.command_failed")
         return code
@@ -113,40 +119,38 @@ async def begin(
     *,
     raced: int,
     opened: int,
+    variables: Mapping[str, str],
 ) -> AsyncIterator[Story]:
-    """A new world, database and bank; the folder of an earlier demonstration goes.
+    """A new world, bank, chain and network, ended with the context; an earlier one's folder goes.
 
-    Its database runs until the context ends, whoever opens it meanwhile.
+    `variables` are the settings of its processes. Its database runs as long.
     """
     home = _fresh(settings.data_dir.absolute() / "demo")
+    world = home / "world.jsonl.gz"
+    write_world(PRODUCTS, SEED, world)
+    network = Network(home, world, dict(variables))
+    network.begin_chain()
     own = settings.model_copy(
         update={
-            "data_dir": home,
+            "data_dir": network.data,
             "database_url": None,
             "wallet_name": None,
             "wallet_hotkey": None,
             "wallet_path": None,
         }
     )
-    world = home / "world.jsonl.gz"
-    write_world(PRODUCTS, SEED, world)
     async with open_journal(own) as journal:
+        at = datetime.now(UTC) - timedelta(hours=1)
         bank = await grow_bank(
-            journal, open_catalog(world), raced=raced, opened=opened, seed=SEED, at=began_at()
+            journal, open_catalog(world), raced=raced, opened=opened, seed=SEED, at=at
         )
-        yield Story(own, people, sandbox, world, journal, bank)
-
-
-def begin_chain(file: Path, hotkey: str) -> None:
-    """A local chain on which this hotkey is registered: only such a one may commit."""
-    ledger = Ledger(file, Rules(netuid=SN15))
-    try:
-        ledger.fund(hotkey, ledger.rules.burn)
-        with ledger.extrinsic(hotkey, "arena demo") as block:
-            ledger.spend(hotkey, ledger.rules.burn)
-            ledger.register(hotkey, hotkey, block)
-    finally:
-        ledger.close()
+        operator = open_hotkey(own).signer.address
+        network.register(operator)
+        validators = {name: network.join(name, validates=True) for name in VALIDATORS}
+        try:
+            yield Story(own, people, sandbox, network, journal, bank, operator, validators)
+        finally:
+            network.stop()
 
 
 def open_problems(bank: Bank) -> list[str]:
@@ -159,7 +163,7 @@ def _fresh(home: Path) -> Path:
 
     An earlier one's is made anew, unless its database still runs: then another is used.
     """
-    if (home / _MARK).exists() and not (home / "postgres" / "postmaster.pid").exists():
+    if (home / _MARK).exists() and not (home / "data" / "postgres" / "postmaster.pid").exists():
         shutil.rmtree(home)
     if home.exists() and any(home.iterdir()):
         home = home.with_name(f"demo-{datetime.now(UTC):%Y%m%d-%H%M%S}")
@@ -168,7 +172,7 @@ def _fresh(home: Path) -> Path:
     return home
 
 
-def _environment(home: Path) -> Mapping[str, str]:
+def _environment(network: Network) -> dict[str, str]:
     """The commands work in the demonstration's folder, whatever else is set."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("ARENA_")}
-    return kept | {"ARENA_DATA_DIR": str(home)}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("ARENA_", "BT_"))}
+    return {**kept, "ARENA_DATA_DIR": str(network.data)}

@@ -29,6 +29,7 @@ from arena.problems.settings import BankSettings, bank_key, load_bank_settings
 from arena.records.store import RecordStore
 from arena.secrets import open_secret_box
 from arena.settings import ArenaSettings, load_settings
+from arena.submissions.policy_file import load_policy
 from arena.submissions.store import SubmissionStore
 from arena.wallets import Hotkey, open_hotkey
 from arena.work.queue import WorkQueue
@@ -130,6 +131,7 @@ def _services(database: Database, settings: Settings, chain: ReconnectingChain) 
         ),
         links=links,
         secrets=open_secret_box(settings.arena),
+        policy=load_policy(settings.api.admission_policy),
         shipped_agents=SHIPPED_AGENTS,
     )
 

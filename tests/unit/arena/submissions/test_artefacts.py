@@ -113,6 +113,7 @@ def test_every_field_is_in_its_hash(change: dict[str, Any]) -> None:
         {"files": [*_manifest()["files"], _file("CONFIG.json")]},
         {"files": [*_manifest()["files"], _file("config.json")]},
         {"files": [*_manifest()["files"], _file("MODEL.safetensors")]},
+        {"files": [*_manifest()["files"], _file("aB.safetensors"), _file("Ab.safetensors")]},
         {"files": [*_manifest()["files"], _file("a.safetensors", sha256="AB" * 32)]},
         {"files": [*_manifest()["files"], _file("a.safetensors", 9 << 30)]},
         {"files": [*_manifest()["files"], _file("a.safetensors", 0)]},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
@@ -16,7 +17,16 @@ from arena.season.store import command, load_season
 from arena.simulation.catalogue import Arrivals
 from arena.work.types import EvaluationKind
 from scoring.types import Bucket
-from tests.unit.arena.conducting.world import KEY, MORNING, Grower, World, subjects, told, views
+from tests.unit.arena.conducting.world import (
+    KEY,
+    MORNING,
+    ROTATION,
+    Grower,
+    World,
+    subjects,
+    told,
+    views,
+)
 
 pytestmark = pytest.mark.database
 
@@ -78,6 +88,8 @@ async def test_of_two_conductors_one_looks_at_a_time(world: World) -> None:
 
 
 async def test_nothing_that_is_listed_leaves_held_out_before_the_draw(world: World) -> None:
+    # A rotation would open fresh problems, too, were no race open.
+    world.reborn(rotation=replace(ROTATION, opens=3))
     await drawn(world, "one")  # the next race is open since the draw
     listed = {h.problem_id for h in (await world.bank()).drawable()}
     raced = {p.problem_id for p in (await world.season()).running.problems}  # type: ignore[union-attr]

@@ -11,7 +11,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
-from typing import Generic, TypeVar
+from typing import Generic, TypeVar, cast
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -52,27 +52,33 @@ class Gathering(Generic[_T, _R]):
             # A context of its own: what is logged there belongs to no single request.
             task = asyncio.create_task(self._work(), context=Context())
             self._running.add(task)
-            task.add_done_callback(self._running.discard)
         return await future
 
     async def _work(self) -> None:
-        while self._waiting:
-            group = self._next()
-            try:
-                results = await self._together([item for item, _ in group])
-            except Exception as error:  # noqa: BLE001 - it is raised where each caller waits
-                results = [error] * len(group)
-            except BaseException:
-                for _, future in group:
-                    future.cancel()
-                raise
-            for (_, future), result in zip(group, results, strict=True):
-                if future.done():  # its caller has gone
-                    continue
-                if isinstance(result, Exception):
-                    future.set_exception(result)
-                else:
-                    future.set_result(result)
+        try:
+            while self._waiting:
+                await self._done(self._next())
+        finally:
+            # At once, and not by a callback of the task: whoever comes between its last look
+            # at what waits and that callback would wait for nobody.
+            self._running.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+
+    async def _done(self, group: list[tuple[_T, asyncio.Future[_R]]]) -> None:
+        try:
+            results = await self._together([item for item, _ in group])
+        except Exception as error:  # noqa: BLE001 - it is raised where each caller waits
+            results = [error] * len(group)
+        except BaseException:
+            for _, future in group:
+                future.cancel()
+            raise
+        for (_, future), result in zip(group, results, strict=True):
+            if future.done():  # its caller has gone
+                continue
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
 
     def _next(self) -> list[tuple[_T, asyncio.Future[_R]]]:
         group = [self._waiting.popleft()]

@@ -92,3 +92,12 @@ async def test_who_leaves_takes_nobody_along() -> None:
     assert await tasks[1] == 20
     with pytest.raises(asyncio.CancelledError):
         await tasks[0]
+
+
+async def test_who_comes_the_moment_that_a_group_is_done_is_served() -> None:
+    async def together(items: Sequence[int]) -> list[int]:
+        return list(items)
+
+    gathering = Gathering(together, most=8)
+    async with asyncio.timeout(5):  # it waited for ever
+        assert [await gathering.do(number) for number in range(50)] == list(range(50))

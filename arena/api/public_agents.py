@@ -51,7 +51,7 @@ async def get_agent_version(
     season = await views.season()
     released = code_public_at(season, str(agent_version_id))
     if released is None or released > services.clock():
-        raise Refusal(Code.ARTIFACT_NOT_RELEASED, "this version's code is not public", status=404)
+        raise Refusal(Code.ARTIFACT_NOT_RELEASED, "this version's code is not public")
     entrant = season.entrants[str(agent_version_id)]
     return AgentVersionPublic(
         agent_version_id=version.version_id,

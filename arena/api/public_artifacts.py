@@ -94,11 +94,10 @@ async def _check_code(views: Views, version: AgentVersion) -> None:
     if released:
         return
     if name in racing:
-        raise Refusal(Code.RACE_IN_FLIGHT, "this version races now", status=403)
+        raise Refusal(Code.RACE_IN_FLIGHT, "this version races now")
     raise Refusal(
         Code.ARTIFACT_NOT_RELEASED,
         "code is public when its agent has held the title and the embargo is over",
-        status=404,
     )
 
 
@@ -120,7 +119,6 @@ async def _logs(
         raise Refusal(
             Code.ARTIFACT_NOT_RELEASED,
             "public when the problem is retired and the agent's embargo is over",
-            status=404,
         )
     key = upload_key(run, problem)
     if isinstance(services.objects, LocalStore) and services.objects.read(key) is None:

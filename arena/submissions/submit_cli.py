@@ -146,6 +146,7 @@ def store_command(
     wallet_name: WalletName = None,
     wallet_hotkey: WalletHotkey = None,
     wallet_path: WalletPath = None,
+    json: JsonFile = None,
 ) -> None:
     """Have a key of a model provider kept, sealed. It is shown to nobody again.
 
@@ -161,6 +162,7 @@ def store_command(
 
     asyncio.run(go())
     console.print(f"kept a credential of {plain(provider)} for {who.address}", soft_wrap=True)
+    write_json({"provider": provider, "hotkey": who.address, "connected": True}, json)
 
 
 @credentials_app.command("list")
@@ -198,6 +200,7 @@ def delete_command(
     wallet_name: WalletName = None,
     wallet_hotkey: WalletHotkey = None,
     wallet_path: WalletPath = None,
+    json: JsonFile = None,
 ) -> None:
     """Have a credential forgotten.
 
@@ -212,6 +215,7 @@ def delete_command(
 
     asyncio.run(go())
     console.print(f"forgot the credential of {plain(provider)}", soft_wrap=True)
+    write_json({"provider": provider, "hotkey": who.address, "connected": False}, json)
 
 
 def read_agent(path: Path) -> bytes:

@@ -32,7 +32,11 @@ class Model(BaseHTTPRequestHandler):
 HTTPServer(("127.0.0.1", int(sys.argv[2])), Model).serve_forever()
 """
 _FAILS = "import sys; print('KeyError: model_type'); sys.exit(1)"
-_SLEEPS = "import subprocess, sys, time; subprocess.Popen(['sleep', '600']); time.sleep(600)"
+_SLEEPS = """
+import subprocess, time
+subprocess.Popen(["sh", "-c", "trap '' TERM; while :; do sleep 60; done"])
+time.sleep(600)
+"""
 _GROWS = "x = bytearray(1 << 28); x[::4096] = b'1' * len(x[::4096]); import time; time.sleep(600)"
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.integration.racing import (
@@ -167,3 +168,37 @@ def test_what_is_no_model_is_said_in_one_line(tmp_path: Path, env: dict[str, str
     assert code == 1
     assert "neither an address nor a checkpoint" in run.said
     assert "Traceback" not in run.said
+
+
+async def test_a_checkpoint_is_served_by_a_child_that_ends_with_the_evaluation(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("torch")
+    from corpus_export.normalise import SYSTEM_TEXT
+    from tests.unit.training.small import SIZE, TOKENIZER_TEXTS, tokenizer_of
+    from training.backbone import random_qwen3, save, weights_hash
+    from training.evaluation.target import open_target
+    from training.exceptions import EvaluationError
+    from training.files import write_directory
+    from training.tokenizing.small import LEAST
+
+    tokenizer = tokenizer_of([SYSTEM_TEXT, *TOKENIZER_TEXTS], LEAST + 200)
+    backbone = random_qwen3(SIZE, tokenizer, seed=1)
+    run = tmp_path / "my-run"
+    write_directory(run / "model", lambda d: save(backbone.model, tokenizer, d, {}))
+    said: list[str] = []
+    async with open_target(str(run), None, said.append) as target:
+        assert (target.model, target.label) == ("my-run", "my-run")
+        assert target.checkpoint == weights_hash(run / "model")
+        url = target.url
+        async with httpx.AsyncClient(trust_env=False) as client:
+            assert (await client.get(f"{url}/models")).status_code == 200
+    assert "in a process of its own" in said[0]
+    async with httpx.AsyncClient(trust_env=False) as client:
+        with pytest.raises(httpx.TransportError):
+            await client.get(f"{url}/models")
+
+    (run / "model" / "model.safetensors").write_bytes(b"no weights")
+    with pytest.raises(EvaluationError, match="could not be served"):
+        async with open_target(str(run), None, said.append):
+            pass

@@ -11,6 +11,7 @@ import typer
 
 from arena.exceptions import SettingsError
 from neurons.serving.options import ServeOptions
+from sandbox.terminal import JsonFile
 
 app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
@@ -68,12 +69,14 @@ def serve(
         LogFormat, typer.Option(envvar="ARENA_LOG_FORMAT", help="On standard error.")
     ] = LogFormat.TEXT,
     fd: Annotated[int | None, typer.Option(hidden=True, min=3)] = None,
+    json: JsonFile = None,
 ) -> None:
     """Serve the arena: its API for validators and miners, and the calendar of its races.
 
     Without ARENA_DATABASE_URL an embedded Postgres is started in ARENA_DATA_DIR and brought up
     to date. SIGTERM ends it: requests under way are answered first. Serve over TLS, here or at a
-    proxy; ARENA_API_PUBLIC_URL is the address that links are made with.
+    proxy; ARENA_API_PUBLIC_URL is the address that links are made with. --json says the address
+    as soon as it listens.
 
     Example: arena serve --subtensor.network local-chain:chain.sqlite --netuid 15
 
@@ -94,6 +97,7 @@ def serve(
         trusted_proxies=trusted_proxies,
         metrics_port=metrics_port,
         fd=fd,
+        json=json,
     )
     if (tls_certificate is None) != (tls_key is None):
         raise SettingsError("--tls-certificate and --tls-key go together")

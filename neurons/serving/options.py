@@ -30,6 +30,8 @@ class ServeOptions:
     """Where a process without an API tells Prometheus; on `host`."""
     fd: int | None = None
     """A socket that listens already, handed over by the process that started this one."""
+    json: Path | None = None
+    """Where the address is written, as JSON, once it is listened on."""
 
     @property
     def tls(self) -> bool:

@@ -19,6 +19,8 @@ from arena.exceptions import ArenaError, Fault
 from neurons.serving.opening import OpenArena, Settings, open_arena
 from neurons.serving.options import ServeOptions
 from neurons.serving.workers import supervise
+from sandbox.terminal import write_json
+from scoring.types import Json
 
 _log = structlog.get_logger(__name__)
 
@@ -56,14 +58,7 @@ async def _serve_api(
         workers = supervise(options, listening, options.workers - 1, stopping)
         tasks.append(asyncio.create_task(workers, name="workers"))
     if options.fd is None:
-        scheme = "https" if options.tls else "http"
-        _log.info(
-            "serving",
-            address=f"{scheme}://{options.host}:{listening.getsockname()[1]}",
-            public=settings.api.public_url or "as clients name it",
-            conductor=arena.conductor is not None,
-            processes=options.workers,
-        )
+        _tell(options, settings, listening.getsockname()[1])
     async with _conducting(arena, settings, stopping) as calendar:
         watched = {*tasks, calendar} if calendar else set(tasks)
         # Whatever ends first ends the process: half an arena helps nobody.
@@ -71,6 +66,17 @@ async def _serve_api(
         stopping.set()
         server.should_exit = True
         await asyncio.gather(*tasks)
+
+
+def _tell(options: ServeOptions, settings: Settings, port: int) -> None:
+    told: dict[str, Json] = {
+        "address": f"{'https' if options.tls else 'http'}://{options.host}:{port}",
+        "public": settings.api.public_url,
+        "conductor": options.conductor,
+        "processes": options.workers,
+    }
+    _log.info("serving", **told)
+    write_json(told, options.json)
 
 
 async def _conduct_only(

@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from arena.api.app import create_app
 from arena.api.scores import run_score
 from arena.db.engine import Database
 from arena.work.types import Evaluation, RunState
+from neurons.validator import EXIT_TERMINATED
 from tests.integration.racing import ModelServer, model_server
 from tests.integration.validating import Place, ValidatorProcess
 from tests.isolations import open_or_skip
@@ -79,3 +81,100 @@ async def test_from_the_claim_to_the_completed_run_and_a_clean_end(place: Place)
     assert [run.state for run in runs] == [RunState.SUCCESS]
     assert await place.rows("counted_records") == len(evaluation.problems)
     assert await _score(place, alice, evaluation) == pytest.approx(0.5625)
+
+
+async def test_drained_it_finishes_what_is_in_hand(place: Place) -> None:
+    evaluation = await place.wanted()
+    alice, model = place.validators[0], place.model
+    model.held = lambda query: True
+    async with served(create_app(place.services())) as url, validating(place, alice, url) as neuron:
+        await asyncio.to_thread(model.arrived.get, timeout=120)
+        neuron.signal(signal.SIGTERM)
+        await _until(neuron, "draining: no further run is claimed; a second signal ends at once")
+        model.let_go.set()
+        assert await asyncio.to_thread(neuron.end) == 0, neuron.said
+    assert [run.state for run in await place.queue.runs_of(evaluation.version)] == [
+        RunState.SUCCESS
+    ]
+
+
+@pytest.mark.parametrize(
+    ("drain", "state"), [("return", RunState.FAILED), ("keep", RunState.RUNNING)]
+)
+async def test_drained_at_once_it_returns_or_keeps_its_run(
+    place: Place, drain: str, state: RunState
+) -> None:
+    evaluation = await place.wanted()
+    alice, model = place.validators[0], place.model
+    model.held = lambda query: True
+    async with (
+        served(create_app(place.services())) as url,
+        validating(place, alice, url, ARENA_VALIDATOR_DRAIN=drain) as neuron,
+    ):
+        await asyncio.to_thread(model.arrived.get, timeout=120)
+        neuron.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(neuron.end) == 0, neuron.said
+    (run,) = await place.queue.runs_of(evaluation.version)
+    assert run.state is state
+    if run.failure is not None:
+        assert run.failure.message == "the validator goes away"
+
+
+async def test_a_second_signal_ends_at_once_and_the_run_stays_held(place: Place) -> None:
+    evaluation = await place.wanted()
+    alice, model = place.validators[0], place.model
+    model.held = lambda query: True
+    async with served(create_app(place.services())) as url, validating(place, alice, url) as neuron:
+        await asyncio.to_thread(model.arrived.get, timeout=120)
+        neuron.signal(signal.SIGTERM)
+        await _until(neuron, "draining: no further run is claimed; a second signal ends at once")
+        neuron.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(neuron.end) == EXIT_TERMINATED, neuron.said
+    (run,) = await place.queue.runs_of(evaluation.version)
+    assert run.state is RunState.RUNNING
+
+
+async def test_a_lost_lease_stops_the_work_and_the_next_claim_goes_on(place: Place) -> None:
+    place.settings = place.settings.model_copy(update={"clock_skew": 600})
+    evaluation = await place.wanted()
+    alice, model = place.validators[0], place.model
+    model.held = lambda query: query.startswith("problem 3")
+    async with (
+        served(create_app(place.services())) as url,
+        validating(place, alice, url, ARENA_VALIDATOR_WORKERS="1") as neuron,
+    ):
+        while not (await asyncio.to_thread(model.arrived.get, timeout=120)).startswith("problem 3"):
+            continue
+        place.clock.ahead = timedelta(seconds=place.settings.lease + 30)
+        await _until(neuron, "run lost")
+        model.let_go.set()
+        await _until(neuron, "run completed")
+    states = [run.state for run in await place.queue.runs_of(evaluation.version)]
+    assert states == [RunState.STALE, RunState.SUCCESS]
+    asked = [query for query in model.queries if query.startswith("problem")]
+    assert sorted(asked) == [f"problem {n}: find 1" for n in (0, 1, 2, 3, 3)]
+    assert await place.rows("counted_records") == len(evaluation.problems)
+
+
+@pytest.mark.parametrize(
+    ("who", "words"),
+    [("stranger", "is not registered on subnet 15"), ("miner", "has no validator permit")],
+)
+async def test_who_may_not_validate_is_told_in_one_line(place: Place, who: str, words: str) -> None:
+    one: Validator = getattr(place, who)
+    if who == "miner":
+        place._wallet(one)
+    process = ValidatorProcess("http://127.0.0.1:9", place.directory, place.environment(one))
+    assert await asyncio.to_thread(process.end) == 1
+    assert words in process.other
+    assert one.hotkey in process.other
+    assert "Traceback" not in process.said
+
+
+async def test_two_validators_of_one_directory_are_one_too_many(place: Place) -> None:
+    alice = place.validators[0]
+    async with served(create_app(place.services())) as url, validating(place, alice, url) as neuron:
+        await _until(neuron, "validating")
+        second = ValidatorProcess(url, place.directory, place.environment(alice))
+        assert await asyncio.to_thread(second.end) == 1
+        assert "another validator works in" in second.other

@@ -84,9 +84,10 @@ def sft(
 
 def _run(task: Task, name: str) -> JsonObject:
     from training.commands.showing import ShownRun
+    from training.optimising.parallel import together
     from training.sft.running import run_sft
 
-    with ShownRun(name, _SHOWN) as watcher:
+    with together(), ShownRun(name, _SHOWN) as watcher:
         report = run_sft(task, watcher)
     rows = cast("dict[str, dict[str, int]]", report["rows"])["learnt"]
     measured = cast("dict[str, float]", report["measured"])

@@ -23,6 +23,7 @@ from scoring.types import JsonObject
 from training.attention import packed_attention
 from training.exceptions import DivergedError
 from training.forward import computing_in, core_of
+from training.optimising import parallel
 from training.optimising.adamw import make_optimiser, trained
 from training.optimising.checkpoints import Checkpoints
 from training.optimising.curves import Curves
@@ -143,7 +144,9 @@ def optimise(
     if restored := checkpoints.restore(model, optimiser):
         objective.restore(restored.objective)
         done = restored.update
-    curves.rewind(done)
+    if parallel.is_first():
+        curves.rewind(done)
+    parallel.wait()
     total = objective.updates
     watcher.began(total, done)
     measured = {k: v for line in curves.read() for k, v in line.items() if k != "update"}
@@ -157,13 +160,16 @@ def optimise(
             values["tokens_per_second"] = values["tokens"] / values["seconds"]
         set_mode(model, training=False)
         values |= objective.after(model, done)
-        curves.add(done, values)
+        if parallel.is_first():
+            curves.add(done, values)
         measured |= values
         watcher.updated(done, values)
         stopped = objective.stop()
         if done % run.loop.checkpoint_every == 0 or done == total or stopped is not None:
-            checkpoints.save(done, model, optimiser, objective.state())
-            curves.draw()
+            if parallel.is_first():
+                checkpoints.save(done, model, optimiser, objective.state())
+                curves.draw()
+            parallel.wait()
     set_mode(model, training=False)
     return Finished(done, stopped, measured)
 
@@ -188,18 +194,22 @@ def _update(
     optimiser.zero_grad(set_to_none=True)
     sums: Counter[str] = Counter()
     total = 0.0
-    for batch in batches:
+    for batch in parallel.share(batches):
         objective.check(batch)
         with packed_attention(core_of(model)):
             with computing_in(dtype, device):
                 loss = objective.loss(model, batch)
-            value = float(loss.value.detach())
-            if not math.isfinite(value):
-                raise _diverged("loss", update, rate)
+            total += float(loss.value.detach())
+            if not math.isfinite(total):
+                break
             # Inside as well: gradient checkpointing makes the forward pass again.
             loss.value.backward()  # type: ignore[no-untyped-call]
-        total += value
         sums.update(loss.sums)
+    # Over all processes, so that none goes on where another has to stop.
+    total, sums = parallel.add_numbers(total, sums)
+    if not math.isfinite(total):
+        raise _diverged("loss", update, rate)
+    parallel.add_gradients(model)
     norm = float(torch.nn.utils.clip_grad_norm_(trained(model).values(), run.optimiser.clip))
     if not math.isfinite(norm):
         raise _diverged("gradient", update, rate)

@@ -30,6 +30,7 @@ from training.backbone import (
 from training.corpus import Corpus, Row, hold_out, matched
 from training.exceptions import CorpusRefusedError, OtherBaseError, OtherRunError, RecipeError
 from training.files import read_json_file, write_directory, write_json_file
+from training.optimising import parallel
 from training.optimising.loop import Run, Watcher, choose_device, compute_dtype, optimise
 from training.recipe import BaseSettings
 from training.render.chat import ChatRenderer
@@ -165,10 +166,14 @@ def run_sft(task: Task, watcher: Watcher) -> JsonObject:
             best = model
     assert best is not None
     report = _report(task, first, prepared, tried)
-    write_directory(
-        task.out / MODEL,
-        lambda directory: save(best, first.tokenizer, directory, report, form=task.settings.save),
-    )
+    if parallel.is_first():
+        write_directory(
+            task.out / MODEL,
+            lambda directory: save(
+                best, first.tokenizer, directory, report, form=task.settings.save
+            ),
+        )
+    parallel.wait()
     return read_json_file(task.out / MODEL / FACTS)
 
 

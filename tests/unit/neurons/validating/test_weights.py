@@ -79,6 +79,14 @@ async def test_two_validators_set_byte_equal_weights(tmp_path: Path) -> None:
     assert dict(first) == {0: U16_MAX, 2: 1, 3: 21845}
 
 
+async def test_the_champion_stands_before_a_better_score(tmp_path: Path) -> None:
+    scores = (("Miner", 0.4), ("Other", 0.9), ("Validator", 0.3), ("Owner", 0.2))
+    wire = Wire(**{"weight-salt": salt(*scores)})
+    async with subnet(tmp_path) as net:
+        assert await setter(net, "Validator", wire).tick() is Tick.SET
+        assert dict(net.ledger.weights()[1]) == {0: U16_MAX, 2: 1, 3: 21845}
+
+
 async def test_an_epoch_is_set_once_and_the_next_one_again(tmp_path: Path) -> None:
     wire = Wire(**{"weight-salt": salt(*FOUR)})
     async with subnet(tmp_path) as net:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +18,6 @@ import structlog
 
 from sandbox.exceptions import Fault, ModelError
 from sandbox.models import faults
-from sandbox.models.anthropic_wire import AnthropicWire
 from sandbox.models.faults import ProviderError
 from sandbox.models.openai_wire import OpenAIWire
 from sandbox.models.request import ChatRequest
@@ -188,6 +187,7 @@ class _Lane:
         self.route = route
         self._retry = retry
         self._rng = rng
+        self._wire = _wire(route.wire)
         self._provider: Provider | None = None
         self._slots = asyncio.Semaphore(route.concurrency)
         self._in_flight = 0
@@ -203,8 +203,7 @@ class _Lane:
     async def ask(self, body: JsonObject, deadline: float) -> JsonObject:
         """Wait for a slot and ask once. Raises ProviderError."""
         if self._provider is None:
-            kind = AnthropicWire if self.route.wire is Wire.ANTHROPIC else OpenAIWire
-            self._provider = kind(self.route)
+            self._provider = self._wire(self.route)
         self._in_flight += 1
         try:
             async with asyncio.timeout_at(_loop_time(deadline)), self._slots:
@@ -257,6 +256,15 @@ class _Lane:
         if self._provider is not None:
             await self._provider.close()
             self._provider = None
+
+
+def _wire(wire: Wire) -> Callable[[ModelRoute], Provider]:
+    """What speaks a wire. Anthropic's SDK takes a second to load: only who uses it waits."""
+    if wire is Wire.OPENAI:
+        return OpenAIWire
+    from sandbox.models.anthropic_wire import AnthropicWire
+
+    return AnthropicWire
 
 
 def _loop_time(monotonic: float) -> float:

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner
 
@@ -79,8 +80,15 @@ async def test_a_checkpoint_is_served_on_a_free_port_until_it_is_told_to_end(
         with pytest.raises(ModelError, match="does not exist") as raised:
             await client.complete(ChatRequest("other", messages, {}), tries=1)
         assert raised.value.code == NOT_SERVED
-        await client.close()
+        # What runs when it is told to end is answered.
+        long = ChatRequest("tiny-shopper", messages, params | {"max_tokens": 600})
+        last = asyncio.create_task(client.complete(long, tries=1))
+        async with httpx.AsyncClient() as health:
+            while (await health.get(url.removesuffix("v1") + "health")).json()["requests"] < 1:
+                pass
         process.send_signal(signal.SIGTERM)
+        assert (await last).usage.completion_tokens > 0
+        await client.close()
         assert process.wait(START_S) == 0
 
 

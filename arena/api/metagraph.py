@@ -70,6 +70,12 @@ class Metagraph:
         one every tempo + 1 blocks, shifted by the netuid."""
         return (self.block + self.netuid + 1) // (self.tempo + 1)
 
+    @property
+    def epoch_start(self) -> int:
+        """The block that the epoch began with: it names an epoch for good, while the numbers of
+        epochs go back when the subnet's tempo is raised."""
+        return self.epoch * (self.tempo + 1) - self.netuid - 1
+
 
 class MetagraphCache:
     """The last metagraph. `run` keeps it fresh; `current` reads it without waiting."""

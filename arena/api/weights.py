@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import cast
 
 from fastapi import APIRouter
-from sqlalchemy import exists, select
+from sqlalchemy import exists, func, literal, select
 from sqlalchemy.dialects.postgresql import insert
 
 from arena.api.auth import SIGNED, ValidatorDep
@@ -33,10 +33,10 @@ router = APIRouter(prefix="/v1/validator", tags=["validator"], dependencies=SIGN
 @router.get("/weight-salt", responses=responses(401, 403))
 async def get_weight_salt(caller: ValidatorDep, services: ServicesDep) -> WeightSaltResponse:
     """The standings of this epoch."""
-    epoch = services.metagraph.current().epoch
-    frozen = await _frozen(services, epoch)
+    metagraph = services.metagraph.current()
+    frozen = await _frozen(services, metagraph.epoch_start)
     return WeightSaltResponse(
-        epoch_index=epoch,
+        epoch_index=metagraph.epoch,
         eligible=await _works(services, caller.hotkey),
         epoch_standings=EpochStandings.model_validate(frozen) if frozen is not None else None,
     )
@@ -65,13 +65,13 @@ async def standings(journal: Journal, *, top_share: float) -> JsonObject | None:
     }
 
 
-async def _frozen(services: Services, epoch: int) -> JsonObject | None:
-    """The standings of an epoch, frozen by whoever asks first.
+async def _frozen(services: Services, start: int) -> JsonObject | None:
+    """The standings of the epoch that begins with a block, frozen by whoever asks first.
 
     An epoch without any is not frozen: the first race may end within it.
     """
     table = schema.epoch_standings
-    query = select(table.c.content).where(table.c.epoch == epoch)
+    query = select(table.c.content).where(table.c.epoch == start)
     async with services.engine.connect() as connection:
         content = await connection.scalar(query)
     if content is None:
@@ -79,16 +79,20 @@ async def _frozen(services: Services, epoch: int) -> JsonObject | None:
         if found is None:
             return None
         async with services.engine.begin() as connection:
-            row = {"epoch": epoch, "content": canonical(found)}
+            row = {"epoch": start, "content": canonical(found)}
             await connection.execute(insert(table).values(row).on_conflict_do_nothing())
             content = await connection.scalar(query)
     return cast("JsonObject", json.loads(content or b"null"))
 
 
 async def _works(services: Services, hotkey: str) -> bool:
-    """Whether a validator has completed a run of late."""
+    """Whether a validator has completed a run of late: before now, or, when nobody has had
+    work since, before the last run that anybody completed. A day without submissions makes
+    nobody a copier, and must not burn what the last race won."""
     runs = schema.evaluation_runs.c
-    since = services.clock() - timedelta(seconds=services.settings.work_window)
+    now = literal(services.clock(), runs.ended_at.type)
+    last = select(func.max(runs.ended_at)).where(runs.state == RunState.SUCCESS).scalar_subquery()
+    since = func.least(now, last) - timedelta(seconds=services.settings.work_window)
     query = exists().where(
         runs.validator == hotkey, runs.state == RunState.SUCCESS, runs.ended_at >= since
     )

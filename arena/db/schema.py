@@ -419,7 +419,7 @@ epoch_standings = Table(
     stored_at(),
 )
 """The standings that weights of an epoch of the chain are set by: canonical JSON, frozen when
-the first validator asks."""
+the first validator asks. `epoch` is the block that it begins with."""
 
 APPEND_ONLY = (
     races,

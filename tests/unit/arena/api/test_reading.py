@@ -119,6 +119,33 @@ async def test_standings_are_frozen_for_an_epoch_and_the_same_for_all(world: Wor
     _pays_as_the_season_says(driver, second["epoch_standings"])
 
 
+async def test_no_earlier_epochs_standings_come_back_when_the_tempo_changes(world: World) -> None:
+    driver, journal = Driver(), PostgresJournal(world.database.engine)
+    alice = world.validators[0]
+
+    async def ask() -> dict[str, Any]:
+        async with world.client() as client:
+            answer = await client.get("/v1/validator/weight-salt", headers=alice.headers())
+        return dict(answer.json())
+
+    async def race(done: int, **solved: int) -> None:
+        driver.open()
+        for version in solved.keys() - driver.season.entrants.keys():
+            driver.enter(version)
+        driver.race(solved)
+        await journal.append(STREAM, driver.events[done:], after=done)
+
+    await race(0, a=5, b=4, c=3, d=1)
+    first = await ask()
+    done = len(driver.events)
+    driver.now += timedelta(hours=13)
+    await race(done, a=1, e=6, f=2)
+    world.chain.tempo, world.chain.block = 720, 1_430
+    second = await ask()
+    assert second["epoch_index"] == first["epoch_index"]
+    assert second["epoch_standings"]["race_id"] != first["epoch_standings"]["race_id"]
+
+
 def _pays_as_the_season_says(driver: Driver, standings: dict[str, Any]) -> None:
     """Who builds the vector from the answer builds the season's own."""
     paid = paid_race(driver.season)
@@ -138,22 +165,31 @@ def _pays_as_the_season_says(driver: Driver, standings: dict[str, Any]) -> None:
 
 
 async def test_who_did_no_work_of_late_is_not_eligible(world: World) -> None:
-    evaluation, alice = await world.open(problems=1, needed=1), world.validators[0]
+    alice, bob = world.validators
     async with world.client() as client:
 
-        async def eligible() -> bool:
-            answer = await client.get("/v1/validator/weight-salt", headers=alice.headers())
+        async def eligible(who: Validator) -> bool:
+            answer = await client.get("/v1/validator/weight-salt", headers=who.headers())
             return bool(answer.json()["eligible"])
 
-        assert not await eligible()
-        lease = await world.queue.claim(
-            alice.hotkey, capacity=1, now=world.clock(), lease=timedelta(seconds=60)
-        )
-        assert lease is not None
-        sealed = alice.seal(world.record(evaluation, 1).encode())
-        await RecordStore(world.database.engine).put([sealed])
-        problem, digest = evaluation.problems[0], sealed.record.hash
-        await world.queue.count_record(lease.run_id, alice.hotkey, problem, digest, world.clock())
-        done = Ended(RunState.SUCCESS)
-        await world.queue.complete(lease.run_id, alice.hotkey, done, world.clock())
-        assert await eligible()
+        assert not await eligible(alice)
+        await _completed(world, alice, 1, world.clock() - timedelta(days=3))
+        # Nobody has had work since: three days without submissions make nobody a copier.
+        assert await eligible(alice)
+        assert not await eligible(bob)
+        await _completed(world, bob, 2, world.clock())
+        assert await eligible(bob)
+        assert not await eligible(alice)
+
+
+async def _completed(world: World, who: Validator, number: int, at: datetime) -> None:
+    """A validator's run of the `number`-th version, whole."""
+    evaluation = await world.open(problems=1, needed=1, number=number)
+    lease = await world.queue.claim(who.hotkey, capacity=1, now=at, lease=timedelta(seconds=60))
+    assert lease is not None
+    assert lease.evaluation == evaluation
+    sealed = who.seal(world.record(evaluation, 1, who.hotkey[:8]).encode())
+    await RecordStore(world.database.engine).put([sealed])
+    problem, digest = evaluation.problems[0], sealed.record.hash
+    await world.queue.count_record(lease.run_id, who.hotkey, problem, digest, at)
+    await world.queue.complete(lease.run_id, who.hotkey, Ended(RunState.SUCCESS), at)

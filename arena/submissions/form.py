@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Iterator
 
+from arena.submissions.agent_name import name_fault
 from arena.submissions.policy import Policy
 from arena.submissions.rules import Rule, Violation, violation
 
@@ -30,15 +31,8 @@ MAIN = "agent_main"
 
 def name_violations(name: str, policy: Policy) -> list[Violation]:
     """Whether a submission may be called so."""
-    if not name.strip():
-        return [violation(Rule.NAME, 0, 0, "the name is empty")]
-    if len(name) > policy.max_name_chars:
-        limit = policy.max_name_chars
-        found = f"the name has {len(name)} characters, {limit} are allowed"
-        return [violation(Rule.NAME, 0, 0, found)]
-    if not name.isprintable():
-        return [violation(Rule.NAME, 0, 0, f"the name has unprintable characters: {name!a}")]
-    return []
+    fault = name_fault(name, policy.max_name_chars)
+    return [] if fault is None else [violation(Rule.NAME, 0, 0, fault)]
 
 
 def decode(source: bytes, policy: Policy) -> tuple[str | None, list[Violation]]:

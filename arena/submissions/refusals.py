@@ -8,12 +8,12 @@ costs the cooldown; everything that was found is stored.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from arena.exceptions import ArenaError, Fault
+from arena.submissions.agent_name import name_fault, stored_name
 from arena.submissions.rules import Rule, Violation
 
 BANK_RULES = frozenset({Rule.PRODUCT_ID, Rule.QUERY, Rule.TITLE})
@@ -113,26 +113,9 @@ def knows_answers(found: Sequence[Violation]) -> bool:
     return any(violation.rule in BANK_RULES for violation in found)
 
 
-_PUNCTUATION = frozenset(" ._-+:#@()")
-
-
 def checked_name(name: str, limit: int) -> str:
-    """An agent's name in its stored form: trimmed, NFC. Raises BadNameError.
-
-    Letters, marks and digits of any script, and a little punctuation: nothing that means
-    something to a shell, a path, a page or a query, since names go everywhere.
-    """
-    if len(name) > limit:
-        raise BadNameError(f"the name has {len(name)} characters, {limit} are allowed")
-    found = unicodedata.normalize("NFC", name.strip())
-    if not found:
-        raise BadNameError("the name is empty")
-    if len(found) > limit:
-        raise BadNameError(f"the name has {len(found)} characters, {limit} are allowed")
-    odd = [c for c in found if c not in _PUNCTUATION and unicodedata.category(c)[0] not in "LMN"]
-    if odd or unicodedata.category(found[0])[0] not in "LN" or ".." in found:
-        raise BadNameError(
-            "a name is made of letters, digits, spaces and ._-+:#@(), begins with a letter or a"
-            " digit and has no two dots in a row"
-        )
-    return found
+    """An agent's name in its stored form. Raises BadNameError for one that no agent may have."""
+    fault = name_fault(name, limit)
+    if fault is not None:
+        raise BadNameError(fault)
+    return stored_name(name)

@@ -54,7 +54,7 @@ EXPLAINED: dict[Rule, tuple[str, str]] = {
     ),
     Rule.NAME: (
         "names stand in tables and records",
-        "give a name of printable characters, no longer than the limit",
+        "give a short name of letters, digits, spaces and ._-+:#@(): --name",
     ),
     Rule.ENCODING: (
         "a reader and Python must see the same text, and only UTF-8 grants that",

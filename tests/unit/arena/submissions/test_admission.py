@@ -11,6 +11,7 @@ from arena.submissions.answers import AnswerIndex
 from arena.submissions.copies import CopyIndex
 from arena.submissions.policy import Policy
 from arena.submissions.process import Reader
+from arena.submissions.refusals import BadNameError, checked_name
 from arena.submissions.rules import EXPLAINED, Rule
 from neurons.cli import SHIPPED_AGENTS
 
@@ -38,10 +39,26 @@ def test_the_shipped_agents_are_admitted(name: str, reader: Reader, bank: Answer
         ("  ", False),
         ("a\nb", False),
         ("ñ", True),
+        ("My agent (v2.1) #3 a@b+c:d", True),
+        ("-rf", False),
+        ("_hidden", False),
+        ("a..b", False),
+        ("../../etc/passwd", False),
+        ("a$(id)", False),
+        ('say "hi"', False),
+        ("<script>", False),
+        ("\u202eevil", False),
+        ("e\u0301" * 51, False),
     ],
 )
 def test_names_are_checked(name: str, admitted: bool, reader: Reader) -> None:
     assert check(GOOD, name=name, policy=Policy(), reader=reader).admitted is admitted
+    # The arena says the same of it.
+    if admitted:
+        assert checked_name(name, Policy().max_name_chars)
+    else:
+        with pytest.raises(BadNameError):
+            checked_name(name, Policy().max_name_chars)
 
 
 def test_an_identical_file_of_somebody_else_is_refused(reader: Reader) -> None:

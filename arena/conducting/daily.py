@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 
 from arena.conducting.parts import ExportState, Parts
 from arena.conducting.work import Work
-from arena.db.schema import log_heads, seals
+from arena.db.schema import evaluations, log_heads, seals
 from arena.exceptions import ChainRefusedError, ChainUnavailableError
 from arena.records.heads import end_of
 from arena.records.log import TransparencyLog
@@ -58,9 +58,15 @@ async def export(parts: Parts, work: Work) -> None:
 
 
 async def _extent(engine: AsyncEngine) -> tuple[date | None, datetime | None]:
-    """The last closed day, and when the first seal of all was made."""
+    """The last closed day, and when the first seal of all was made.
+
+    A seal's time is its validator's word, and may be of 1970: no day is closed for it before the
+    first evaluation was opened, which the first day's head covers all the same.
+    """
     last = select(func.max(log_heads.c.day)).scalar_subquery()
-    first = select(func.min(seals.c.sealed_at)).scalar_subquery()
+    said = select(func.min(seals.c.sealed_at)).scalar_subquery()
+    opened = select(func.min(evaluations.c.opened_at)).scalar_subquery()
+    first = func.greatest(said, opened)
     async with engine.connect() as connection:
         row = (await connection.execute(select(last.label("last"), first.label("first")))).one()
     return row.last, row.first

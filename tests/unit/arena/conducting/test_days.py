@@ -10,6 +10,7 @@ import pytest
 
 from arena.conducting.stock import CatalogGrower
 from arena.problems.pools import Pool
+from arena.records.store import RecordStore
 from arena.season.commands import Disqualify
 from arena.season.results import Decision
 from arena.season.state import Stage, Void
@@ -331,6 +332,21 @@ async def test_rules_are_set_when_the_operators_file_changes(world: World) -> No
     assert season.rules.qualifying_threshold == 0.9
     assert season.open is not None
     assert season.open.rules.qualifying_threshold == 0.3  # it keeps those that it opened with
+
+
+async def test_a_seal_of_long_ago_closes_no_days_before_the_arena_began(world: World) -> None:
+    await world.look()
+    await world.enter("one")
+    await world.at(minutes=1)
+    validator, now = world.alice, world.now
+    lease = await validator.claim()
+    assert lease is not None
+    world.now = now.replace(year=1970)  # a validator's own word
+    sealed = validator.seal(validator.record(lease, lease.evaluation.problems[0]))
+    world.now = now
+    await RecordStore(world.engine).put([sealed])
+    done = await world.until(MORNING + timedelta(days=1))
+    assert subjects(done, "log.closed") == ["2026-01-05"]
 
 
 async def test_every_day_that_was_missed_is_closed_in_order(world: World) -> None:

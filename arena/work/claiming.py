@@ -49,7 +49,7 @@ async def claim(
     # Counting what it holds and adding to it is one step: its claims come one by one.
     key = func.pg_advisory_xact_lock(_LOCKS, func.hashtext(validator))
     await connection.execute(select(key))
-    await take_back(connection, now, validator)
+    await take_back(connection, now, policy, validator)
     held = await _held(connection, validator, now)
     for run in held:
         if not _at_work(run, working, now):

@@ -8,7 +8,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Text, Uuid, and_, bindparam, func, literal, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Row,
+    Text,
+    Uuid,
+    and_,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import ARRAY, distinct_on, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -23,11 +37,15 @@ from arena.work.exceptions import (
     RunNotFoundError,
 )
 from arena.work.opening import lock
+from arena.work.policy import WorkPolicy
 from arena.work.types import RunState
 from arena.work.views import ProblemState, RunView
 
 _runs = schema.evaluation_runs
 _evaluations = schema.evaluations
+
+SILENT = "nothing was heard of it for its whole lease"
+IDLE = "it brought no record for too long"
 
 _asked = (
     func.unnest(
@@ -87,8 +105,9 @@ def check_held(run: RunView, now: datetime) -> None:
     if is_held(run, now):
         return
     if run.state is RunState.STALE or run.state.held:
+        ended = min(run.expires_at, run.ended_at or run.expires_at)
         raise LeaseExpiredError(
-            f"the lease of run {run.run_id} ran out at {run.expires_at:%F %T} UTC",
+            f"the lease of run {run.run_id} ran out at {ended:%F %T} UTC",
             remedy="claim again: what is stored of it counts on",
         )
     raise RunAlreadyCompleteError(f"run {run.run_id} has ended as {run.state}")
@@ -165,11 +184,13 @@ def check_problems(evaluation: Row[Any], *problems: str) -> None:
 
 
 async def take_back(
-    connection: AsyncConnection, now: datetime, validator: str | None = None
+    connection: AsyncConnection, now: datetime, policy: WorkPolicy, validator: str | None = None
 ) -> list[RunView]:
-    """End the runs whose lease has run out, of one validator or of all: they are STALE, and
-    their seats free. What somebody else works on this moment is left for the next time."""
-    expired = [rows.HELD, _runs.c.expires_at <= now]
+    """End the runs whose lease has run out, or that have brought nothing for too long, of one
+    validator or of all: they are STALE, and their seats free. What somebody else works on this
+    moment is left for the next time."""
+    silent = _runs.c.expires_at <= now
+    expired = [rows.HELD, or_(silent, _idle(now - policy.patience))]
     if validator is not None:
         expired.append(_runs.c.validator == validator)
     query = select(_runs.c.evaluation_id).where(*expired).distinct()
@@ -184,7 +205,7 @@ async def take_back(
             ended_at=now,
             failure_code=LeaseExpiredError.code,
             failure_fault=Fault.VALIDATOR,
-            failure_message="nothing was heard of it for its whole lease",
+            failure_message=case((silent, SILENT), else_=IDLE),
         )
         .returning(_runs)
     )
@@ -199,6 +220,17 @@ async def take_back(
         )
         await history.write(connection, [history.of_run(r, now, actor=None) for r in runs])
     return runs
+
+
+def _idle(since: datetime) -> ColumnElement[bool]:
+    """A turn that has lasted since then without a new record."""
+    counted = schema.counted_records.c
+    brought = exists().where(
+        counted.evaluation_id == _runs.c.evaluation_id,
+        counted.validator == _runs.c.validator,
+        counted.counted_at > since,
+    )
+    return and_(_runs.c.claimed_at <= since, ~brought)
 
 
 async def mend_clock(connection: AsyncConnection, now: datetime) -> None:

@@ -20,10 +20,15 @@ class WorkPolicy:
     first_wait: timedelta = timedelta(minutes=1)
     """How long others come first after a first failure; each further one doubles it."""
     longest_wait: timedelta = timedelta(minutes=30)
+    patience: timedelta = timedelta(hours=2)
+    """A turn that brought no record for so long is taken back, however often its validator is
+    heard of: a heartbeat costs nothing, and would keep an agent from being scored for ever."""
 
     def __post_init__(self) -> None:
         if self.tries < 1 or not timedelta(0) <= self.first_wait <= self.longest_wait:
             raise ValueError("a policy needs at least one try, and waits that grow")
+        if self.patience <= timedelta(0):
+            raise ValueError("a turn is given time to bring a record")
 
     def wait(self, barren: int) -> timedelta:
         """How long a validator waits that has failed, after so many barren turns."""

@@ -165,14 +165,15 @@ class WorkQueue:
             return await ending.complete(connection, run, validator, checked, now, self._policy)
 
     async def expire(self, now: datetime) -> list[RunView]:
-        """Take back the runs whose lease has run out; which they were. To be called often.
+        """Take back the runs whose lease has run out, and those that brought no record for too
+        long (`WorkPolicy`); which they were. To be called often.
 
         What another process changes this moment is left for the next call.
         """
         rows.check_time(now)
         async with self._transaction() as connection:
             await holding.mend_clock(connection, now)
-            return await holding.take_back(connection, now)
+            return await holding.take_back(connection, now, self._policy)
 
     async def cancel(self, version: UUID, reason: str, now: datetime) -> list[UUID]:
         """End the open evaluations of an agent version, and the runs at them; which they were.

@@ -61,6 +61,7 @@ class Model:
     states: dict[UUID, EvaluationState] = field(default_factory=dict)
     runs: list[Run] = field(default_factory=list)
     counted: dict[tuple[UUID, str, str], str] = field(default_factory=dict)
+    brought: dict[tuple[UUID, str], list[datetime]] = field(default_factory=dict)
 
     def runs_at(self, evaluation: Evaluation, validator: str | None = None) -> list[Run]:
         return [
@@ -91,8 +92,14 @@ class Model:
         return [
             run
             for run in self.runs
-            if run.held and run.expires_at <= now and validator in (None, run.validator)
+            if run.held
+            and (run.expires_at <= now or self._idle(run, now - self.policy.patience))
+            and validator in (None, run.validator)
         ]
+
+    def _idle(self, run: Run, since: datetime) -> bool:
+        brought = self.brought.get((run.evaluation.evaluation_id, run.validator), [])
+        return run.claimed_at <= since and not any(at > since for at in brought)
 
     def expire(self, now: datetime) -> list[Run]:
         for run in self.runs:
@@ -179,6 +186,7 @@ class Model:
         if key in self.counted or digest in self.counted.values():
             return "work.other_record"
         self.counted[key] = digest
+        self.brought.setdefault(key[:2], []).append(now)
         run.counted += 1
         self.heartbeat(run, validator, now)
         return True

@@ -17,9 +17,10 @@ from arena.work.exceptions import (
     RunNotFoundError,
     WorkError,
 )
+from arena.work.holding import IDLE
 from arena.work.types import Lease, RunState
 from arena.work.views import ProblemState
-from tests.unit.arena.work.desk import LEASE, NOON, A, B, Desk, failed
+from tests.unit.arena.work.desk import LEASE, NOON, POLICY, A, B, Desk, failed
 
 pytestmark = pytest.mark.database
 
@@ -70,6 +71,37 @@ async def test_looking_at_a_lease_does_not_lengthen_it(desk: Desk) -> None:
     assert await desk.queue.held(lease.run_id, A, desk.now) == lease
     assert lease.evaluation == evaluation
     assert (await desk.queue.run(lease.run_id)).state is RunState.CLAIMED
+
+
+async def test_who_is_only_heard_of_loses_its_seat_and_in_the_end_the_evaluation(
+    desk: Desk,
+) -> None:
+    await desk.open()
+    for _ in range(POLICY.tries):
+        lease = await desk.claimed(A)
+        deadline = desk.now + POLICY.patience
+        while desk.now < deadline:
+            assert await desk.queue.expire(desk.now) == []
+            await desk.queue.heartbeat(lease.run_id, A, desk.later(100))
+        (taken,) = await desk.queue.expire(desk.now)
+        assert (taken.run_id, taken.state) == (lease.run_id, RunState.STALE)
+        assert taken.failure is not None
+        assert taken.failure.message == IDLE
+        with pytest.raises(LeaseExpiredError):
+            await desk.queue.heartbeat(lease.run_id, A, desk.now)
+    assert await desk.claim(A) is None
+    assert await desk.claim(B) is not None
+
+
+async def test_who_brings_records_keeps_its_seat(desk: Desk) -> None:
+    evaluation = await desk.open(problems=3)
+    lease = await desk.claimed(A)
+    for problem in evaluation.problems:
+        for _ in range(70):
+            await desk.queue.heartbeat(lease.run_id, A, desk.later(100))
+        await desk.count(lease, problem)
+        assert await desk.queue.expire(desk.now) == []
+    assert desk.now > NOON + 2 * POLICY.patience
 
 
 @pytest.mark.parametrize("name", CALLS)

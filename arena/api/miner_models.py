@@ -45,7 +45,7 @@ class GateRefusal(BaseModel):
     detail: str
     error_code: str = "CODE_ANALYSIS_ERROR"
     violations: list[ToldViolation]
-    more: int = Field(description="Places that are not listed")
+    more: int = Field(description="Places that are not listed, those found by the bank apart")
     remaining_seconds: int | None = None
     next_allowed_at: datetime | None = None
 

@@ -78,7 +78,8 @@ class Told:
 
     violations: tuple[Violation, ...]
     more: int
-    """How many places are kept back or left out."""
+    """How many places are left out. Of the bank's rules none is counted: a number says how many
+    of a file's guesses are answers."""
 
 
 class GateError(SubmissionError):
@@ -105,7 +106,7 @@ def told(found: Sequence[Violation]) -> Told:
             continue
         seen.add(violation.rule)
         shown.append(violation)
-    return Told(tuple(shown[:MAX_TOLD]), len(found) - len(shown[:MAX_TOLD]))
+    return Told(tuple(shown[:MAX_TOLD]), len(shown[MAX_TOLD:]))
 
 
 def knows_answers(found: Sequence[Violation]) -> bool:

@@ -172,10 +172,7 @@ class SubmissionService:
         season = (await self._season.current()).season
         if (ends_at := cooldown_ends(season, hotkey)) is not None and now < ends_at:
             raise _cooldown(ends_at)
-        gap = season.rules.submission_gap
-        costly = await self._store.refused_since(hotkey, now - gap, KNOWS_ANSWERS)
-        if costly:
-            raise _cooldown(costly[-1] + gap)
+        await self._check_costly(hotkey, season, now)
         recent = await self._store.refused_since(hotkey, now - _HOUR)
         if len(recent) >= self._pace.refusals_an_hour:
             limit = self._pace.refusals_an_hour
@@ -183,6 +180,13 @@ class SubmissionService:
                 f"{limit} files of this hotkey were refused within an hour",
                 ends_at=recent[-limit] + _HOUR,
             )
+
+    async def _check_costly(self, hotkey: str, season: Season, now: datetime) -> None:
+        """Whether a refused file cost the cooldown. Raises CooldownError."""
+        gap = season.rules.submission_gap
+        costly = await self._store.refused_since(hotkey, now - gap, KNOWS_ANSWERS)
+        if costly:
+            raise _cooldown(costly[-1] + gap)
 
     async def _read(self, source: bytes) -> Reading:
         loop = asyncio.get_running_loop()
@@ -200,6 +204,9 @@ class SubmissionService:
     ) -> AgentVersion:
         async with self._admitting, self._engine.begin() as connection:
             await connection.execute(select(func.pg_advisory_xact_lock(_LOCK)))
+            # Once more: another process may have refused a file of this hotkey meanwhile, and
+            # who asks all of them at once would be told an answer by each.
+            await self._check_costly(hotkey, (await self._season.current()).season, now)
             found = await self._judge(connection, hotkey, name, source, reading)
             if found.admitted and found.fingerprint is not None:
                 loaded = await self._season.current()
@@ -221,7 +228,8 @@ class SubmissionService:
                     season_entry=after + len(events),
                     at=at,
                 )
-        await self._refuse(hotkey, name, source, found, now)
+            # In a transaction of its own, and while the lock is held: the next one sees it.
+            await self._refuse(hotkey, name, source, found, now)
         raise AssertionError("unreachable")
 
     async def _judge(

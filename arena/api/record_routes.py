@@ -1,19 +1,21 @@
-"""`POST /v1/validator/records`: the one way in for results that count."""
+"""`/v1/validator/records`, the one way in for results that count, and where a chain stands."""
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Annotated, cast
 
-from fastapi import APIRouter, Request
+from fastapi import APIRouter, Query, Request
 from pydantic import BaseModel, Field
 
 from arena.api.auth import SIGNED, ValidatorDep
 from arena.api.errors import responses
 from arena.api.intake import RecordIntake
+from arena.api.services import ServicesDep
 
 router = APIRouter(prefix="/v1/validator", tags=["validator"], dependencies=SIGNED)
 
 MEDIA_TYPE = "application/zstd"
+_MAX_SEQUENCE = 2**53 - 1
 _BODY = {
     "requestBody": {
         "required": True,
@@ -57,3 +59,34 @@ async def submit_records(caller: ValidatorDep, request: Request) -> TakenRecords
         for one in taken
     ]
     return TakenRecords(counted=sum(one.counted for one in taken), records=records)
+
+
+class ChainHead(BaseModel):
+    """The end of the caller's chain of seals, as far as the arena has it.
+
+    Numbers come in any order, so some before it may be missing here.
+    """
+
+    sequence: int = Field(description="Number of the last seal; 0 without one")
+    hash: str | None = Field(description="SHA-256 of the last seal, which the next one names")
+    sealed: str | None = Field(
+        description="The seal with its signature, as one line of canonical JSON: who asks checks"
+        " that it is its own"
+    )
+    asked: str | None = Field(description="SHA-256 of the seal that was asked for, if it is here")
+
+
+@router.get("/chain-head", responses=responses(401, 403))
+async def get_chain_head(
+    caller: ValidatorDep,
+    services: ServicesDep,
+    sequence: Annotated[int | None, Query(ge=1, le=_MAX_SEQUENCE)] = None,
+) -> ChainHead:
+    """The caller's last stored seal, and the hash of the one with the number `sequence`."""
+    asked = await services.records.seal_hash(caller.hotkey, sequence) if sequence else None
+    head = await services.records.head(caller.hotkey)
+    if head is None:
+        return ChainHead(sequence=0, hash=None, sealed=None, asked=None)
+    return ChainHead(
+        sequence=head.seal.sequence, hash=head.hash, sealed=head.to_line().decode(), asked=asked
+    )

@@ -49,7 +49,9 @@ from pydantic import SecretStr
 from arena.client.backoff import ONCE, Backoff
 from arena.client.exceptions import AnswerError
 from arena.client.session import ArenaSession, json_object
+from arena.exceptions import SealError
 from arena.runs.agent import MAX_SOURCE_BYTES
+from arena.runs.seal import Sealed
 from scoring.exceptions import ProblemError
 from scoring.reading import read_problem
 from scoring.types import JsonObject, Problem
@@ -130,6 +132,15 @@ class Standings:
     champion: str | None = None
     burn_share: float = 1.0
     race_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChain:
+    """How far the arena has this hotkey's chain of seals. `last` is its last seal, whose
+    signature is for the caller to check; `asked` the hash of the one that was asked for."""
+
+    last: Sealed | None = None
+    asked: str | None = None
 
 
 class ValidatorClient:
@@ -234,6 +245,17 @@ class ValidatorClient:
                 for one in cast("list[dict[str, Any]]", value["records"])
             ]
         )
+
+    async def chain_head(self, sequence: int = 0, *, backoff: Backoff | None = ONCE) -> StoredChain:
+        """How far the arena has this hotkey's chain, and what it has with this number."""
+        answer = await self.session.request(
+            "GET",
+            "/v1/validator/chain-head",
+            params={"sequence": sequence} if sequence else None,
+            backoff=backoff,
+        )
+        value = json_object(answer.content)
+        return _readable(lambda: _stored_chain(value))
 
     async def standings(self, *, backoff: Backoff | None = ONCE) -> Standings:
         """The standings of the chain's epoch, the same for every validator."""
@@ -347,6 +369,20 @@ def _standings(answer: WeightSaltResponse) -> Standings:
         burn,
         race if isinstance(race, str) else None,
     )
+
+
+def _stored_chain(value: JsonObject) -> StoredChain:
+    line, asked = value["sealed"], value["asked"]
+    if not (asked is None or (isinstance(asked, str) and _HASH.fullmatch(asked))):
+        raise ValueError("no hash")
+    if line is None:
+        return StoredChain(asked=asked)
+    try:
+        last = Sealed.from_line(str(line).encode())
+        _ = last.seal
+    except SealError as error:
+        raise ValueError("no seal") from error
+    return StoredChain(last, asked)
 
 
 def _host(host: HostLoad | None) -> dict[str, Any]:

@@ -141,6 +141,16 @@ class RecordStore:
             row = (await connection.execute(query)).one_or_none()
         return None if row is None else Sealed(row.content, row.signature)
 
+    async def seal_hash(self, validator: str, sequence: int) -> str | None:
+        """The hash of a validator's seal with this number, in hex; None when it is not stored."""
+        table = schema.seals.c
+        query = select(table.seal_hash).where(
+            table.validator == validator, table.sequence == sequence
+        )
+        async with self._engine.connect() as connection:
+            found = await connection.scalar(query)
+        return None if found is None else bytes(found).hex()
+
 
 @dataclass(frozen=True, slots=True)
 class Prepared:

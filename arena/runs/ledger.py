@@ -11,6 +11,13 @@ race it belongs to. Two rules keep the chain whole when a process or the machine
 So a number is never given twice and none is left out, and a spool may be deleted once its
 race is over. Two machines with one hotkey would fork the chain all the same: a hotkey lives
 on one machine, and the database refuses the fork.
+
+A machine that lost its ledger goes on behind the last seal that is stored elsewhere
+(`follow`). That is safe because a seal is evidence by itself: it is the hotkey's own
+signature, checked here, so nobody else can say where the chain stands; and its next number is
+free wherever it is stored, since whoever stores seals refuses a second one. Numbers that were
+given after it and never left the lost disk are given again. Nobody has seen the first ones,
+and if they do turn up, with the old disk, the database refuses them as a fork.
 """
 
 from __future__ import annotations
@@ -164,6 +171,21 @@ class Ledger:
                 raise SealError(f"{self.directory} has a chain of its own")
             self.write(replace(state, head=self._later(state.head, sealed, self.directory)))
 
+    def follow(self, sealed: Sealed, where: object) -> Head:
+        """Go on after a seal that is stored in `where`, if it lies further on than this chain.
+
+        The head as it was before. Raises SealError when the seal is not this hotkey's, or is
+        another one than this chain has with its number.
+        """
+        with self._locked():
+            state = self._caught_up()
+            if sealed.seal.validator != self.signer.address:
+                raise SealError(f"a seal of {sealed.seal.validator} is none of this chain's")
+            head = self._later(state.head, sealed, where)
+            if head != state.head:
+                self.write(replace(state, head=head))
+            return state.head
+
     def leave(self, spool: Path) -> None:
         """Forget a spool into which nothing is sealed any more."""
         with self._locked():
@@ -261,8 +283,8 @@ class Ledger:
             os.close(fd)
         return _State(head, {**state.spools, path: end})
 
-    def _later(self, head: Head, sealed: Sealed, spool: Path) -> Head:
-        """The later of the head and a seal that was found in a spool."""
+    def _later(self, head: Head, sealed: Sealed, spool: object) -> Head:
+        """The later of the head and a seal that was found in a spool, or elsewhere."""
         seal = sealed.seal
         if seal.validator != self.signer.address or seal.sequence < head.sequence:
             return head

@@ -41,6 +41,7 @@ from neurons.validating.gates import Gates, disk_gate, money_gate, standing_gate
 from neurons.validating.heartbeat import Heart, HeartThread
 from neurons.validating.host import host_load
 from neurons.validating.metrics import Metrics
+from neurons.validating.seal_chain import SealChain
 from neurons.validating.settings import Drain, ValidatorSettings
 from neurons.validating.spending import Spending
 from neurons.validating.starting import check_allowed, check_arena, check_machine, locked
@@ -126,8 +127,10 @@ class Validator:
             )
             spending = Spending(self._root, settings.usd_a_day, _now)
             client = ValidatorClient(session)
+            seals = SealChain(client, ledger, self._root)
+            await seals.tick()
             shop = self._workshop(client, opened, ledger, heart, spending)
-            claiming = self._claiming(shop, chain, spending, signer.address)
+            claiming = self._claiming(shop, chain, spending, seals)
             if settings.metrics_port >= 0:
                 door = Door(
                     settings.metrics_host,
@@ -137,7 +140,7 @@ class Validator:
                 )
                 stack.enter_context(door)
                 _log.info("metrics and health", host=settings.metrics_host, port=door.port)
-            await self._duties(claiming, chain, client, spending, heart)
+            await self._duties(claiming, chain, client, spending, heart, seals)
 
     async def _duties(
         self,
@@ -146,6 +149,7 @@ class Validator:
         client: ValidatorClient,
         spending: Spending,
         heart: Heart,
+        seals: SealChain,
     ) -> None:
         settings = self._settings
         backlog = Backlog(
@@ -158,6 +162,7 @@ class Validator:
         fatal: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         duties: list[Awaitable[None]] = [
             self._repeat("backlog", backlog.tick, settings.poll_seconds, fatal),
+            self._repeat("seals", seals.tick, settings.retry_first_seconds, fatal),
             self._repeat("chain", chain.look, settings.chain_seconds, fatal),
             self._repeat(
                 "pulse", lambda: self._beat(chain, spending, client, heart), _PULSE_S, fatal
@@ -334,14 +339,16 @@ class Validator:
         )
 
     def _claiming(
-        self, shop: Workshop, chain: ChainWatch, spending: Spending, hotkey: str
+        self, shop: Workshop, chain: ChainWatch, spending: Spending, seals: SealChain
     ) -> Claiming:
         settings, data_dir = self._settings, self._house.data_dir
+        hotkey = shop.ledger.signer.address
         gates = Gates(
             {
                 "disk": disk_gate(data_dir, settings.disk_floor_gib),
                 "spending": money_gate(spending, settings.usd_a_day),
                 "standing": standing_gate(hotkey, settings.minimum_stake, lambda: chain.subnet),
+                "seals": seals.gate,
             },
             lambda gate, shut: self._metrics.gates.labels(gate).set(shut),
         )

@@ -86,6 +86,19 @@ async def test_killed_at_seeded_points_it_ends_with_one_record_a_problem(
     await _check(place, evaluation)
 
 
+async def test_one_that_lost_its_data_directory_goes_on_with_its_chain(place: Place) -> None:
+    await place.wanted()
+    alice = place.validators[0]
+    async with served(create_app(place.services())) as url:
+        await _killed(place, url, alice, "records sent", 1)
+        (before,) = await _rows(place, "SELECT count(*) FROM seals")
+        await _finished(place, url, alice, "a new disk")
+    chain = await _rows(place, "SELECT sequence, seal_hash, previous FROM seals ORDER BY sequence")
+    assert len(chain) > int(str(before[0])) > 0
+    assert [number for number, _, _ in chain] == list(range(1, len(chain) + 1))
+    assert [previous for _, _, previous in chain[1:]] == [digest for _, digest, _ in chain[:-1]]
+
+
 async def _check(place: Place, evaluation: Evaluation) -> None:
     runs = await place.queue.runs_of(evaluation.version)
     assert [run.state for run in runs] == [RunState.SUCCESS] * 2

@@ -121,12 +121,15 @@ class EmbeddedPostgres:
         if handles.exists():
             text = handles.read_text() or "[]"
             handles.write_text(json.dumps([p for p in json.loads(text) if _program(p)]))
-        pid_file = self.cluster / "postmaster.pid"
-        if pid_file.exists():
-            lines = pid_file.read_text().splitlines()
-            pid = lines[0].strip() if lines else ""
-            if not pid.isdigit() or _program(int(pid)) != "postgres":
-                pid_file.unlink()
+        # The socket's lock too: Postgres takes a zombie, which some containers never reap, for
+        # a server that runs.
+        for name in ("postmaster.pid", f"{_SOCKET_NAME}.lock"):
+            pid_file = self.cluster / name
+            if pid_file.exists():
+                lines = pid_file.read_text().splitlines()
+                pid = lines[0].strip() if lines else ""
+                if not pid.isdigit() or _program(int(pid)) != "postgres":
+                    pid_file.unlink()
 
 
 def _let_the_server_through(path: Path) -> None:

@@ -75,6 +75,22 @@ async def test_it_is_started_again_when_it_went_away(data_dir: Path) -> None:
         assert _server_pid(data_dir) != first
 
 
+async def test_one_that_was_killed_outright_is_started_again_by_whoever_comes(
+    data_dir: Path,
+) -> None:
+    """Nobody may have collected it, and its socket's lock names it."""
+    async with open_database(ArenaSettings(database_url=None, data_dir=data_dir)) as database:
+        await database.ready()
+        first = _server_pid(data_dir)
+        os.kill(first, 9)
+        _wait_until_gone(first)
+        other = EmbeddedPostgres(data_dir)
+        other.start()
+        assert _server_pid(data_dir) != first
+        await database.ready()
+        other.stop()
+
+
 def test_users_that_were_killed_do_not_keep_it_running(data_dir: Path) -> None:
     script = (
         "import os, sys; from pathlib import Path;"

@@ -21,6 +21,7 @@ from arena.api.objects import LocalStore, ObjectStore, S3Store, StoreError, Uplo
 from scoring.exceptions import ArenaError
 
 CONTENT_TYPE = "application/octet-stream"
+UPLOADS = "artefact-uploads"
 _CHUNK = 1 << 20
 _TTL_S = 900.0
 _TIMEOUT_S = 60.0
@@ -34,7 +35,7 @@ def part_lengths(size: int, part_bytes: int) -> list[int]:
 
 def upload_part(upload_id: UUID, number: int) -> str:
     """The key of a part on its way."""
-    return f"artefact-uploads/{upload_id}/{number}"
+    return f"{UPLOADS}/{upload_id}/{number}"
 
 
 def kept_part(object_id: UUID, number: int) -> str:
@@ -55,6 +56,14 @@ class Parts(Protocol):
 
     async def remove(self, key: str) -> None:
         """Forget an object, if it is there."""
+        ...
+
+    async def uploads(self) -> list[UUID]:
+        """Uploads that have left anything here; none where the store forgets them by itself."""
+        ...
+
+    async def forget(self, upload_id: UUID) -> None:
+        """Forget all parts of an upload."""
         ...
 
 
@@ -82,6 +91,15 @@ class LocalParts:
     async def remove(self, key: str) -> None:
         """As `Parts.remove`."""
         await asyncio.to_thread(self._store.remove, key)
+
+    async def uploads(self) -> list[UUID]:
+        """As `Parts.uploads`."""
+        names = await asyncio.to_thread(self._store.folders, UPLOADS)
+        return [UUID(name) for name in names]
+
+    async def forget(self, upload_id: UUID) -> None:
+        """As `Parts.forget`."""
+        await asyncio.to_thread(self._store.remove_folder, f"{UPLOADS}/{upload_id}")
 
 
 class S3Parts:
@@ -134,6 +152,13 @@ class S3Parts:
             answer = await client.delete(url)
             if answer.status_code != 404:
                 _check(answer)
+
+    async def uploads(self) -> list[UUID]:
+        """None: the bucket's own lifecycle rule deletes them."""
+        return []
+
+    async def forget(self, upload_id: UUID) -> None:
+        """Nothing, for the same reason."""
 
 
 def open_parts(store: ObjectStore, clock: Callable[[], datetime]) -> Parts:

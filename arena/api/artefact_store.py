@@ -33,7 +33,9 @@ from arena.submissions.artefacts import ArtefactFile, ArtefactLimits, Manifest, 
 
 UPLOAD_LASTS = timedelta(days=1)
 """How long a file may be on its way; then its parts are forgotten."""
-_SWEPT = 50
+MOST_UPLOADS = 1_000
+"""Files that one hotkey may begin to send within that time. Its quota bounds bytes alone, and
+each file is a row that stays."""
 _ASKED_AT_ONCE = 16
 _LOCK_SPACE = 0x4152_5446
 
@@ -123,7 +125,7 @@ class ArtefactStore:
                         begun_at=now,
                     )
                 )
-        await self._sweep(hotkey, now)
+        await self._sweep(now)
         return [await self._state(found[sha, f.bytes], f) for sha, f in wanted.items()]
 
     async def finish(self, hotkey: str, sha256: str, now: datetime) -> KeptFile:
@@ -221,6 +223,11 @@ class ArtefactStore:
         found: dict[tuple[str, int], _Open],
         fresh: list[ArtefactFile],
     ) -> None:
+        if len(found) + len(fresh) > MOST_UPLOADS:
+            raise Refusal(
+                Code.ARTEFACT_QUOTA,
+                f"this hotkey has {len(found)} files on their way; {MOST_UPLOADS} are allowed",
+            )
         query = select(func.coalesce(func.sum(artefact_files.c.bytes), 0)).where(
             artefact_files.c.hotkey == hotkey
         )
@@ -249,17 +256,17 @@ class ArtefactStore:
         found = await asyncio.gather(*(is_there(number) for number in range(len(lengths))))
         return frozenset(number for number, there in enumerate(found) if there)
 
-    async def _sweep(self, hotkey: str, now: datetime) -> None:
-        """Forget parts of a hotkey's uploads whose time is over."""
+    async def _sweep(self, now: datetime) -> None:
+        """Forget the parts of every upload whose time is over, whoever began it."""
+        there = await self._parts.uploads()
+        if not there:
+            return
         up = artefact_uploads.c
-        query = (
-            select(up.upload_id, up.bytes, up.part_bytes)
-            .where(up.hotkey == hotkey, up.begun_at <= now - UPLOAD_LASTS)
-            .order_by(up.begun_at.desc())
-            .limit(_SWEPT)
+        # Asked after the look: an upload has its row before it has a part.
+        query = select(up.upload_id).where(
+            up.upload_id.in_(there), up.begun_at > now - UPLOAD_LASTS
         )
         async with self._engine.connect() as connection:
-            rows = (await connection.execute(query)).all()
-        for row in rows:
-            for number in range(len(part_lengths(row.bytes, row.part_bytes))):
-                await self._parts.remove(upload_part(row.upload_id, number))
+            alive = set(await connection.scalars(query))
+        for upload_id in set(there) - alive:
+            await self._parts.forget(upload_id)

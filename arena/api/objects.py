@@ -10,6 +10,7 @@ import asyncio
 import os
 import re
 import secrets
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -142,6 +143,15 @@ class LocalStore:
     def remove(self, key: str) -> None:
         """Forget an object, if it is there."""
         self._path(key).unlink(missing_ok=True)
+
+    def folders(self, key: str) -> list[str]:
+        """The names of the folders right below a key."""
+        path = self._path(key)
+        return [entry.name for entry in path.iterdir() if entry.is_dir()] if path.is_dir() else []
+
+    def remove_folder(self, key: str) -> None:
+        """Forget everything below a key."""
+        shutil.rmtree(self._path(key), ignore_errors=True)
 
     def _path(self, key: str) -> Path:
         check_key(key)

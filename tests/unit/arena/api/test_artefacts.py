@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from arena.api.artefact_store import ArtefactStore
+from arena.api.artefact_store import MOST_UPLOADS, ArtefactStore
+from arena.api.errors import Code, Refusal
 from arena.api.settings import ApiSettings
 from arena.db.engine import Database
 from arena.submissions.artefact_files import make_manifest
-from arena.submissions.artefacts import Manifest
+from arena.submissions.artefacts import ArtefactFile, Manifest
 from tests.unit.arena.api.world import Validator, World
 from tests.unit.arena.submissions.artefact_builder import model_directory
 
@@ -186,6 +187,38 @@ async def test_what_is_on_its_way_takes_of_the_quota_for_a_day(
     later = world.clock() + timedelta(days=1, seconds=1)
     await store.begin(world.miner.hotkey, second.files, later)
     assert [p for p in (world.directory / "objects").rglob("*") if p.is_file()] == []
+
+
+async def test_whoever_asks_next_sweeps_what_everybody_left(world: World, tmp_path: Path) -> None:
+    many = [_tiny(number) for number in range(60)]
+    store = ArtefactStore(world.services())
+    miner, validator = world.miner.hotkey, world.validators[0].hotkey
+    begun = world.clock()
+    objects = world.directory / "objects"
+    for upload in await store.begin(miner, many, begun):
+        part = objects / "artefact-uploads" / str(upload.upload_id) / "0"
+        part.parent.mkdir(parents=True)
+        part.write_bytes(b"x")
+    (fresh,) = await store.begin(validator, [_tiny(99)], begun + timedelta(hours=23))
+    part = objects / "artefact-uploads" / str(fresh.upload_id) / "0"
+    part.parent.mkdir()
+    part.write_bytes(b"x")
+    await store.begin(validator, [_tiny(99)], begun + timedelta(hours=25))
+    assert [p for p in objects.rglob("*") if p.is_file()] == [part]
+
+
+async def test_a_hotkey_begins_no_more_files_than_a_thousand_a_day(world: World) -> None:
+    store = ArtefactStore(world.services())
+    await store.begin(world.miner.hotkey, map(_tiny, range(MOST_UPLOADS)), world.clock())
+    with pytest.raises(Refusal) as refused:
+        await store.begin(world.miner.hotkey, [_tiny(MOST_UPLOADS)], world.clock())
+    assert refused.value.code == Code.ARTEFACT_QUOTA
+    assert await world.rows("artefact_uploads") == MOST_UPLOADS
+
+
+def _tiny(number: int) -> ArtefactFile:
+    digest = hashlib.sha256(str(number).encode()).hexdigest()
+    return ArtefactFile(path="config.json", sha256=digest, bytes=1)
 
 
 async def test_a_manifest_that_is_none_stores_nothing(world: World, model: Path) -> None:

@@ -28,7 +28,7 @@ class SeasonRules(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    closing: Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d$")] = "12:00"
+    closing: Annotated[str, Field(pattern=r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?$")] = "12:00"
     """The time of day, in `zone`, at which qualifying closes."""
     zone: str = PACIFIC
     """An IANA time zone."""

@@ -23,8 +23,8 @@ T = TypeVar("T")
 PATIENCE_S = 1_800.0
 """How long nothing may happen."""
 _LOOK_S = 1.0
-NOTICE = timedelta(seconds=20)
-"""What the calendar needs to open a race before its qualifying closes."""
+NOTICE = timedelta(seconds=40)
+"""What the calendar may need to start and to open a race before its qualifying closes."""
 
 
 def write_rules(rules: SeasonRules, file: Path) -> Path:
@@ -34,9 +34,9 @@ def write_rules(rules: SeasonRules, file: Path) -> Path:
 
 
 def closing_soon(rules: SeasonRules, now: datetime) -> SeasonRules:
-    """The rules with the next full minute, in UTC, that leaves enough time."""
-    at = (now + NOTICE).astimezone(UTC).replace(second=0, microsecond=0) + timedelta(minutes=1)
-    return rules.model_copy(update={"closing": f"{at:%H:%M}", "zone": "UTC"})
+    """The rules with a closing as soon as there is time for."""
+    at = (now + NOTICE).astimezone(UTC)
+    return rules.model_copy(update={"closing": f"{at:%H:%M:%S}", "zone": "UTC"})
 
 
 async def qualified(story: Story) -> Season:
@@ -68,7 +68,7 @@ async def drawn(story: Story) -> Race:
             return []
         return [
             f"{race.race_id} is open: {len(race.listing)} held-out problems are committed to",
-            f"qualifying closes at {race.closes_at:%H:%M} UTC; a beacon after it decides the draw",
+            f"qualifying closes at {race.closes_at:%T} UTC; a beacon after it decides the draw",
         ]
 
     return await _season(story, look, progress, "the draw")

@@ -21,6 +21,7 @@ _log = structlog.get_logger(__name__)
 REQUEST_ID = "x-request-id"
 _ID = re.compile(r"[0-9A-Za-z._-]{1,64}")
 _UNLIMITED = ("/health", "/metrics")
+"""Paths, and none below them: `/health/deep` asks the database and the store."""
 _MAX_PATH = 200
 _MAX_TRACEBACK = 8_000
 
@@ -52,7 +53,7 @@ class RequestGuard:
     async def _serve(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         client = scope.get("client")
         try:
-            if not scope["path"].startswith(_UNLIMITED):
+            if scope["path"] not in _UNLIMITED:
                 self._rate.check(address_key(client[0] if client else None), "address")
             await self._app(scope, receive, answer)
         except Refusal as refusal:

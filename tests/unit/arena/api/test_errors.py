@@ -126,6 +126,17 @@ async def test_unknown_paths_methods_and_bodies_are_refusals(world: World) -> No
 
 
 @pytest.mark.database
+async def test_only_the_health_that_asks_nobody_has_no_limit(world: World) -> None:
+    limits = {"address_rate": 0.001, "address_burst": 1.0}
+    world.settings = world.settings.model_copy(update=limits)
+    async with world.client() as client:
+        first = [(await client.get(path)).status_code for path in ("/health/deep", "/healthy")]
+        assert first == [200, 429]
+        assert (await client.get("/health/deep")).status_code == 429
+        for path in ("/health", "/metrics", "/health"):
+            assert (await client.get(path)).status_code == 200
+
+
 async def test_every_answer_has_a_request_id(world: World) -> None:
     async with world.client() as client:
         mine = await client.get("/health", headers={"x-request-id": "abc-1"})

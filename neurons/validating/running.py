@@ -44,7 +44,13 @@ from neurons.validating.metrics import Metrics
 from neurons.validating.seal_chain import SealChain
 from neurons.validating.settings import Drain, ValidatorSettings
 from neurons.validating.spending import Spending
-from neurons.validating.starting import check_allowed, check_arena, check_machine, locked
+from neurons.validating.starting import (
+    check_allowed,
+    check_arena,
+    check_hotkey,
+    check_machine,
+    locked,
+)
 from neurons.validating.weights import WeightSetter
 from sandbox.isolation import SandboxLimits, workers_that_fit
 from scoring.types import JsonObject
@@ -114,6 +120,7 @@ class Validator:
         async with AsyncExitStack() as stack:
             stack.enter_context(locked(self._root))
             signer = open_hotkey(house).signer
+            check_hotkey(self._root, signer.address)
             chain = await stack.enter_async_context(self._chain(signer))
             session = await stack.enter_async_context(self._session(signer, self._retried))
             await check_allowed(chain, signer.address, settings.minimum_stake)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import fcntl
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -23,6 +24,8 @@ _log = structlog.get_logger(__name__)
 SKEW_S: Final = 60.0
 """How far the arena lets a signature's time lie from its own."""
 _NOTABLE_SKEW_S: Final = 10.0
+HOTKEY_FILE: Final = "hotkey"
+"""Whose a data directory is."""
 
 
 @contextmanager
@@ -40,6 +43,28 @@ def locked(root: Path) -> Iterator[None]:
             yield
     except OSError as error:
         raise StartError(f"{root}: {error.strerror}") from error
+
+
+def check_hotkey(root: Path, hotkey: str) -> None:
+    """That what lies in this data directory is this hotkey's. Raises StartError.
+
+    Records of another one would be taken for done, and the arena refuses them from this one.
+    """
+    file = root / HOTKEY_FILE
+    try:
+        with suppress(FileExistsError):
+            new = file.with_suffix(".new")
+            new.write_text(hotkey + "\n", encoding="ascii")
+            os.link(new, file)  # whole, and never in place of an earlier one
+        file.with_suffix(".new").unlink(missing_ok=True)
+        owner = file.read_text(encoding="ascii", errors="replace").strip()
+    except OSError as error:
+        raise StartError(f"{file}: {error.strerror}") from error
+    if owner != hotkey:
+        raise StartError(
+            f"{root} holds the runs of hotkey {owner[:60]!r}, and this one is {hotkey}",
+            remedy="set another ARENA_DATA_DIR, or name the wallet that it belongs to",
+        )
 
 
 async def check_machine(data_dir: Path) -> None:

@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 from arena.exceptions import SettingsError
 from neurons.validating.exceptions import StartError
 from neurons.validating.settings import Drain, load_validator_settings
-from neurons.validating.starting import check_arena, locked
+from neurons.validating.starting import check_arena, check_hotkey, locked
 from tests.unit.neurons.validating.wire import NOW, Wire, client_of
 
 
@@ -45,6 +45,15 @@ async def test_an_arena_that_is_away_is_no_reason_to_stay_away() -> None:
 async def test_what_is_no_arena_is_told() -> None:
     with pytest.raises(StartError, match=r"check --arena\.url"):
         await check_arena(client_of(Wire(health=httpx.Response(404))).session)
+
+
+def test_a_directory_belongs_to_one_hotkey_for_good(tmp_path: Path) -> None:
+    check_hotkey(tmp_path, "5Alice")
+    check_hotkey(tmp_path, "5Alice")
+    with pytest.raises(StartError, match=r"5Alice.*5Bob"):
+        check_hotkey(tmp_path, "5Bob")
+    check_hotkey(tmp_path, "5Alice")
+    assert [path.name for path in tmp_path.iterdir()] == ["hotkey"]
 
 
 def test_one_validator_a_directory(tmp_path: Path) -> None:

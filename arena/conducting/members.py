@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import structlog
 from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
@@ -21,7 +22,13 @@ from arena.exceptions import ChainUnavailableError
 from arena.season.commands import Deregister, JoinValidator, LeaveValidator
 from arena.work.types import EvaluationState
 
+_log = structlog.get_logger(__name__)
+
 STEP = "members"
+MANY = 3
+MANY_BLOCKS = 1_800
+"""When more than so many hotkeys, and more than half of them all, are missing at once, it is more
+likely the node: they are out after six hours of it, since nobody who is out comes back."""
 
 
 class Members:
@@ -50,10 +57,13 @@ class Members:
     ) -> None:
         entered = {e.hotkey for e in calendar.season.entrants.values() if not e.left}
         gone = sorted(entered - peers.keys())
+        wait = MANY_BLOCKS if len(gone) > max(MANY, len(entered) // 2) else 1
         before, self._missing = self._missing, {}
+        if wait > 1 and not before:
+            _log.error("the metagraph misses most miners: nobody is out yet", missing=len(gone))
         for hotkey in gone:
             first = self._missing[hotkey] = before.get(hotkey, block)
-            if first < block:
+            if first + wait <= block:
                 with work.trying(STEP, hotkey):
                     at = calendar.moment(work.now)
                     if await calendar.decide(Deregister(hotkey), at):

@@ -228,6 +228,14 @@ async def test_a_metagraph_that_misses_everybody_puts_nobody_out(world: World) -
     assert "hotkey.deregistered" in told(await world.at(minutes=2))
 
 
+async def test_a_metagraph_that_misses_most_miners_is_believed_after_hours(world: World) -> None:
+    await qualified(world, *"abcd")
+    world.chain.peers = [p for p in world.chain.peers if p.permit]
+    for _ in range(5):
+        assert "hotkey.deregistered" not in told(await world.at(hours=1))
+    assert len(subjects(await world.at(hours=2), "hotkey.deregistered")) == 4
+
+
 async def test_an_agent_that_is_out_is_not_run_any_more(world: World) -> None:
     one, _ = await drawn(world, "one", "two")
     loaded = await load_season(world.journal)

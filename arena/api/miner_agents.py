@@ -22,7 +22,7 @@ from arena.api.public_scores import ProblemResult, problem_results
 from arena.api.public_views import Limit, Offset, Views, ViewsDep, version_uuid
 from arena.api.services import Services, ServicesDep
 from arena.api.version_states import not_selectable, version_state
-from arena.api.version_status import known_version, out_of, status_of
+from arena.api.version_status import out_of, owned_version, status_of
 from arena.exceptions import SeasonError
 from arena.season.commands import SelectRacer
 from arena.season.state import Season
@@ -97,7 +97,9 @@ async def get_owned_agent_version_status(
     caller: MinerDep, services: ServicesDep, views: ViewsDep, agent_version_id: UUID
 ) -> AgentVersionStatus:
     """How far one of the caller's versions is."""
-    return await status_of(services, views, await _owned(views, caller.hotkey, agent_version_id))
+    return await status_of(
+        services, views, await owned_version(views, caller.hotkey, agent_version_id)
+    )
 
 
 @router.get("/agent-versions/{agent_version_id}/problems", responses=responses(401, 403, 404))
@@ -112,7 +114,7 @@ async def list_owned_problems(
 
     Scores and failures stand here when an evaluation is over.
     """
-    version = await _owned(views, caller.hotkey, agent_version_id)
+    version = await owned_version(views, caller.hotkey, agent_version_id)
     found = await services.queue.evaluations_of(version.version_id)
     found = [e for e in found if evaluation in (None, e.evaluation.evaluation_id)]
     ids = [one.evaluation.evaluation_id for one in found]
@@ -160,14 +162,6 @@ async def _select(services: Services, order: SelectRacer) -> None:
         await command(services.journal, loaded, order, now if last is None else max(now, last))
     except SeasonError as error:
         raise Refusal(_SEASON.get(error.code, Code.VALIDATION_ERROR), error.message) from None
-
-
-async def _owned(views: Views, hotkey: str, version_id: UUID) -> AgentVersion:
-    """The caller's version. Another's is told from none by nobody."""
-    version = await known_version(views, version_id)
-    if version.hotkey != hotkey:
-        raise Refusal(Code.AGENT_VERSION_NOT_FOUND, "there is no such agent version")
-    return version
 
 
 async def _entry(

@@ -1,4 +1,7 @@
-"""`/v1/public/artifacts`: links to what is public of an agent: its code, a problem's logs."""
+"""`/v1/public/artifacts`: links to what is public of an agent: its code, a problem's logs.
+
+To an agent's owner also its own logs, and what judges said of it (`miner_logs`).
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query, Request, Response
 
 from arena.api.errors import Code, Refusal, responses
+from arena.api.miner_logs import Bundle, bundle_link
 from arena.api.objects import LocalStore
 from arena.api.public_agent_models import ArtifactDownloadRequest, ArtifactDownloadResponse
 from arena.api.public_views import Views, ViewsDep
@@ -23,17 +27,15 @@ router = APIRouter(prefix="/v1/public", tags=["public"])
 
 AGENT_CODE = "AGENT_CODE"
 PROBLEM_LOGS = "EVAL_PROBLEM_LOGS"
-NOT_KEPT = ("EVAL_LOGS_BUNDLE", "REASONING_DETAILS")
-"""Types of the SDK's that this arena keeps none of: logs lie by problem, and what a judge
-said stands in the problem's record."""
 
 
-@router.post("/artifacts/download-url", responses=responses(403, 404))
+@router.post("/artifacts/download-url", responses=responses(401, 403, 404))
 async def get_artifact_download_url(
     services: ServicesDep, views: ViewsDep, request: Request, body: ArtifactDownloadRequest
 ) -> ArtifactDownloadResponse:
-    """A link to an artifact, when it is public."""
-    if body.artifact_type not in (AGENT_CODE, PROBLEM_LOGS, *NOT_KEPT):
+    """A link to an artifact, when it is public. EVAL_LOGS_BUNDLE and REASONING_DETAILS are
+    the version's owner's alone, who signs the request or has a session."""
+    if body.artifact_type not in (AGENT_CODE, PROBLEM_LOGS, *Bundle):
         raise Refusal(Code.INVALID_ARTIFACT_TYPE, "there is no such type of artifact")
     version = await known_version(views, body.agent_version_id)
     now, ttl = services.clock(), services.settings.link_ttl
@@ -48,10 +50,10 @@ async def get_artifact_download_url(
         key = await _logs(services, views, version, body.eval_run_id, body.problem_id)
         url = services.objects.download_url(key, base_url=base, now=now, ttl_s=ttl)
     else:
-        raise Refusal(
-            Code.ARTIFACT_NOT_FOUND,
-            "this arena keeps no such artifact: logs lie by problem, verdicts in records",
-        )
+        kind, run, problem = Bundle(body.artifact_type), body.eval_run_id, body.problem_id
+        until = now + timedelta(seconds=ttl)
+        path = await bundle_link(request, services, views, version, kind, run, problem, until)
+        url = f"{base}{path}"
     return ArtifactDownloadResponse(download_url=url, expires_at=now + timedelta(seconds=ttl))
 
 

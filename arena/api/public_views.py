@@ -37,6 +37,8 @@ KEPT_S = 10.0
 """How long a sum over tables is served without being made again, in seconds."""
 SELECTION_S, SELECTIONS = 600.0, 6.0
 """A hotkey may select who races six times at once, and then once in ten minutes."""
+READERS = 2
+"""Records that are read whole at once."""
 MAX_PAGE = 200
 MAX_OFFSET = 100_000
 
@@ -120,6 +122,8 @@ class Views:
         self._release: tuple[tuple[int, int, datetime], Release] | None = None
         self._kept: dict[object, tuple[datetime, Any]] = {}
         self.versions = SubmissionStore(services.engine)
+        self.reading = asyncio.Semaphore(READERS)
+        """Held while a record is read whole, which costs a core for a moment."""
         self.selections = RateLimit(1 / SELECTION_S, SELECTIONS)
         """Selections of a hotkey: each is an entry of the journal, for good."""
 

@@ -33,6 +33,14 @@ async def known_version(views: Views, version_id: UUID) -> AgentVersion:
     return version
 
 
+async def owned_version(views: Views, hotkey: str, version_id: UUID) -> AgentVersion:
+    """A hotkey's version. Raises Refusal (404): another's is told from none by nobody."""
+    version = await known_version(views, version_id)
+    if version.hotkey != hotkey:
+        raise Refusal(Code.AGENT_VERSION_NOT_FOUND, "there is no such agent version")
+    return version
+
+
 def out_of(season: Season, version: str) -> Out:
     """When a version was out of the competition; empty while it is in."""
     found = elimination(season, version)

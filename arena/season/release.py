@@ -14,7 +14,7 @@ from datetime import datetime
 from arena.journal import Journal
 from arena.problems import bank as banks
 from arena.problems.bank import Bank
-from arena.problems.release import Released
+from arena.problems.release import Released, TextWithheld, text_withheld
 from arena.season import state as seasons
 from arena.season.embargo import code_public_at, embargo_over
 from arena.season.state import Season
@@ -62,6 +62,18 @@ def release_of(bank: Bank | None, season: Season | None, at: datetime) -> Releas
         frozenset(source for source in sources if over(source)),
         code=frozenset(source for source, since in shown if since is not None and since <= at),
     )
+
+
+def own_text_withheld(bank: Bank, season: Season, problem_id: str) -> TextWithheld | None:
+    """Why the owner of an agent may not read what it printed on a problem; None when it may.
+
+    A race's problems are opened when it is over. One that an operator opened before is still
+    withheld while others race on it.
+    """
+    running = season.running
+    if running is not None and any(one.problem_id == problem_id for one in running.problems):
+        return TextWithheld.RACING
+    return text_withheld(bank, problem_id)
 
 
 async def current_release(journal: Journal, at: datetime) -> Release:

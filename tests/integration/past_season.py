@@ -124,7 +124,7 @@ class PastSeason:
     async def import_problems(self, problems: Mapping[str, list[Problem]]) -> None:
         """Problems into the bank, by pool."""
         events = [
-            Event(IMPORTED, self.now, _imported(one, pool, number))
+            Event(IMPORTED, self.now, imported(one, pool, number))
             for pool, some in problems.items()
             for number, one in enumerate(some)
         ]
@@ -164,7 +164,8 @@ class PastSeason:
         return replace(made, agent=AgentRef(label, version.name, version.source_hash, label))
 
 
-def _imported(one: Problem, pool: str, number: int) -> JsonObject:
+def imported(one: Problem, pool: str, number: int) -> JsonObject:
+    """What the bank's journal says of a problem that comes in, in a cluster of this number."""
     content = content_of(replace(one, pool=None))
     return {
         "problem": content,

@@ -207,7 +207,10 @@ async def _submit_all(story: Story, everybody: tuple[Contender, ...]) -> dict[st
         if answer.version is not None:
             story.versions[answer.version] = contender.name
         story.people.print(f"  [bold]{contender.name:14}[/]{contender.what}", soft_wrap=True)
-        story.people.print(f"  {'':14}{plain(answer.told, 200)}", soft_wrap=True)
+        told = answer.told
+        for version, name in story.versions.items():
+            told = told.replace(version, name)
+        story.people.print(f"  {'':14}{plain(told, 110)}", soft_wrap=True)
     return answers
 
 

@@ -19,6 +19,8 @@ from scoring.types import JsonObject
 
 PATIENCE: Final = Backoff(first_s=1.0, longest_s=30.0, tries=5)
 """How patient a command is at a terminal, where somebody waits."""
+LOGS_A_PAGE: Final = 50
+MAX_LOGS: Final = 5_000
 _ROUNDS = 3
 """How often links that ran out are asked for anew without anything having come through."""
 
@@ -159,6 +161,26 @@ class MinerClient:
     async def problems(self, version_id: UUID) -> list[dict[str, Any]]:
         """How each problem went, by evaluation and validator; no problem's text."""
         return await self._rows(f"/v1/miner/agent-versions/{version_id}/problems")
+
+    async def logs(
+        self, version_id: UUID, problem: UUID | None = None, *, tail: int | None = None
+    ) -> list[dict[str, Any]]:
+        """How each problem went and why, in evaluations that are over, with `tail` characters
+        of each log (None: all that is kept); `MAX_LOGS` at most.
+
+        Text is in it of problems that are no secret. All of it is as hostile as an agent is.
+        """
+        path = f"/v1/miner/agent-versions/{version_id}/logs"
+        asked = {"problem": None if problem is None else str(problem), "tail": tail}
+        params = {name: value for name, value in asked.items() if value is not None}
+        found: list[dict[str, Any]] = []
+        while len(found) < MAX_LOGS:
+            page = {**params, "limit": LOGS_A_PAGE, "offset": len(found)}
+            rows = _list((await self._json("GET", path, params=page)).get("logs"))
+            found += rows
+            if len(rows) < LOGS_A_PAGE:
+                break
+        return found
 
     async def leaderboard(self) -> JsonObject:
         """The standings, as everybody sees them."""

@@ -16,7 +16,7 @@ from rich.table import Table
 from arena.exceptions import AgentFileError
 from arena.problems.suite import load_suite
 from arena.runs.cli import app
-from arena.submissions import submit_cli
+from arena.submissions import logs_cli, submit_cli
 from arena.submissions.admission import Admission, check
 from arena.submissions.answers import AnswerIndex
 from arena.submissions.copies import CopyIndex
@@ -25,7 +25,7 @@ from arena.submissions.policy_file import load_policy, public_bases
 from arena.submissions.process import Reader
 from sandbox.terminal import JsonFile, console, plain, write_json
 
-__all__ = ["app", "submit_cli"]
+__all__ = ["app", "logs_cli", "submit_cli"]
 
 MAX_READ = 64 << 20
 """More of a file is not even read; the policy's own limit is far below."""

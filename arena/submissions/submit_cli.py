@@ -107,9 +107,10 @@ def status_command(
     wallet_path: WalletPath = None,
     json: JsonFile = None,
 ) -> None:
-    """Say how far a version of yours is, and how each problem went.
+    """Say how far a version of yours is, how each problem went and why.
 
-    Problems are named by id: the text of held-out ones is told to nobody.
+    Problems are named by id: the text of held-out ones is told to nobody. `arena agent logs`
+    has the whole reasons, and your agent's log.
 
     Example: arena agent status --watch --arena.url https://arena.example --wallet.name me
     """
@@ -300,8 +301,9 @@ async def _follow(who: Account, version: UUID | None, every: float | None) -> Js
                 assert rank is None or isinstance(rank, int)
                 show_status(status, rank)
                 if every is None or ranked(status, rank):
-                    show_problems(found["evaluations"])  # type: ignore[arg-type]
-                    return found
+                    logs: Any = await client.logs(version, tail=0)
+                    show_problems(found["evaluations"], logs)  # type: ignore[arg-type]
+                    return {**found, "reasons": logs}
                 shown = found
             assert every is not None
             await asyncio.sleep(every)

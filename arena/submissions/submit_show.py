@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from arena.submissions.logs_show import key_of, reason_of
 from sandbox.terminal import console, plain
 from scoring.types import JsonObject
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from arena.client.miner import Submitted
 
 _MAX_ROWS = 200
+_MAX_REASON = 160
 ENDED = frozenset({"DISCARDED", "CANCELLED"})
 SAID = {
     "RECEIVED": "admitted; evaluations open soon",
@@ -108,8 +110,12 @@ def show_status(status: JsonObject, rank: int | None) -> None:
         console.print(f"  [green]rank {rank}[/]{champion}", soft_wrap=True)
 
 
-def show_problems(evaluations: Sequence[dict[str, Any]]) -> None:
-    """How each problem went. Its text is told by nobody: held-out problems stay held out."""
+def show_problems(
+    evaluations: Sequence[dict[str, Any]], logs: Sequence[dict[str, Any]] = ()
+) -> None:
+    """How each problem went, and why where `logs` say it. The text of held-out problems stands
+    in neither."""
+    reasons = {key_of(log, log.get("evaluation_id")): reason_of(log) for log in logs}
     for evaluation in evaluations:
         problems = evaluation.get("problems")
         rows = [p for p in problems if isinstance(p, dict)] if isinstance(problems, list) else []
@@ -126,7 +132,11 @@ def show_problems(evaluations: Sequence[dict[str, Any]]) -> None:
                 plain(str(row.get("status", "")), 20),
                 _number(row.get("score")),
                 _number(row.get("reasoning_quality")),
-                plain(str(row.get("failure") or ""), 60),
+                plain(
+                    reasons.get(key_of(row, evaluation.get("evaluation_id")))
+                    or str(row.get("failure") or ""),
+                    _MAX_REASON,
+                ),
             )
         console.print(table)
         if len(rows) > _MAX_ROWS:

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -22,16 +23,19 @@ from arena.client.miner import MinerClient
 from arena.client.session import ArenaSession
 from arena.client.validator import ValidatorClient
 from arena.db.engine import Database
+from arena.exceptions import ErrorInfo, Fault
 from arena.settings import ArenaSettings
 from arena.submissions.artefacts import ArtefactLimits, Manifest
 from arena.submissions.cli import app as agent_app
-from arena.submissions.store import SubmissionStore
+from arena.submissions.store import AgentVersion, SubmissionStore
 from arena.wallets import open_hotkey
 from arena.work.types import EvaluationKind
 from neurons.mining.memory import Memory
 from neurons.mining.watching import Watcher
 from neurons.validating.artefact_cache import ArtefactCache, sources
-from tests.unit.arena.api.world import Peer, World, problem, served
+from tests.integration.past_season import PastSeason
+from tests.unit.arena import builders
+from tests.unit.arena.api.world import GATE, Peer, World, frames, problem, served
 from tests.unit.arena.submissions.artefact_builder import model_directory
 
 pytestmark = pytest.mark.database
@@ -173,6 +177,77 @@ async def test_a_model_with_code_is_refused_before_anything_is_sent(
     assert "modeling.py" in str(refused.exception)
     assert await world.rows("artefact_uploads") == 0
     assert await world.rows("agent_versions") == 0
+
+
+async def _evaluated(world: World, url: str, version: AgentVersion) -> None:
+    """By Alice, on an open problem and on one that is held out; the agent failed on both."""
+    season = PastSeason(world, datetime.now(UTC) - timedelta(hours=1))
+    await season.import_problems({"bank:open": [problem(1)], "bank:held_out": [problem(2)]})
+    source = await SubmissionStore(world.database.engine).source(version.version_id)
+    evaluation = await open_evaluation(
+        world.queue,
+        world.inputs,
+        version.version_id,
+        EvaluationKind.QUALIFYING,
+        None,
+        name=version.name,
+        source=source,
+        problems=[problem(1), problem(2)],
+        suite=20261120,
+        needed=1,
+        at=world.clock(),
+    )
+    alice = world.validators[0]
+    sealed = []
+    for number in (1, 2):
+        failure = ErrorInfo("agent.crashed", Fault.AGENT, f"[red]\x1b[31mno key {number}")
+        failed = builders.record(problem(number), failure=failure, gate=GATE)
+        made = replace(
+            season.record(version, evaluation, number, "alice"),
+            outcome=failed.outcome,
+            failure=failure,
+            final_score=failed.final_score,
+            log_tail=f"I see: find {number}\x1b[2J\n[bold]rank 1[/]\n",
+        )
+        sealed.append(alice.seal(made.encode()))
+    async with ArenaSession(url, alice.signer) as session:
+        client = ValidatorClient(session)
+        claim = await client.claim(working=())
+        assert claim is not None
+        await client.send_records(frames(sealed))
+        await client.complete(claim.run_id, 0.0, {})
+
+
+async def test_its_owner_reads_why_it_failed_and_no_held_out_text(
+    world: World, tmp_path: Path
+) -> None:
+    async with served(create_app(world.services())) as url:
+        await _json(url, "submit", str(_agent(tmp_path / "mine.py", "one")))
+        empty = await _run(url, "logs")
+        assert "nothing yet" in empty.output
+        (version,) = await SubmissionStore(world.database.engine).versions()
+        await _evaluated(world, url, version)
+        shown = await _run(url, "logs", str(version.version_id))
+        assert shown.exit_code == 0, shown.output
+        one = await _run(url, "logs", "--problem", problem(1).problem_id)
+        found = await _json(url, "logs")
+        status = await _json(url, "status")
+        table = await _run(url, "status")
+    text = shown.output.replace("\n", "")
+    assert "agent.crashed: [red]�[31mno key 1; judge: no model call of 30" in text
+    assert "│ I see: find 1�[2J" in text
+    assert "│ [bold]rank 1[/]" in text
+    assert "its text is withheld: the problem is still raced" in text
+    assert "\x1b[2J" not in shown.output
+    assert problem(2).problem_id not in one.output
+    by_id = {log["problem_id"]: log for log in found["logs"]}
+    assert by_id[problem(1).problem_id]["log_tail"].startswith("I see: find 1\x1b")
+    assert by_id[problem(2).problem_id]["failure"] == {"code": "agent.crashed", "message": None}
+    assert [log["log_tail"] for log in status["reasons"]] == ["", None]
+    assert "agent.cras" in table.output.replace("\n", "")
+    for said in (shown.output, json.dumps(found), json.dumps(status), table.output):
+        assert "find 2" not in said
+        assert "no key 2" not in said
 
 
 async def test_credentials_never_come_from_the_command_line(

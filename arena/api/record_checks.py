@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn, cast
 from uuid import UUID
 
@@ -40,6 +40,8 @@ _RUN_ID = re.compile(r"[0-9A-Za-z._-]{1,100}")
 _CODE = re.compile(r"[0-9a-z_.]{1,100}")
 _MAX_ATTEMPT = 1_000
 _MAX_SECONDS = 1e6
+_EARLIEST = datetime(2020, 1, 1, tzinfo=UTC)
+_LATEST = datetime(2200, 1, 1, tzinfo=UTC)
 _WINDOW = 1 << 27
 """Memory that a frame may ask of its reader."""
 
@@ -251,9 +253,9 @@ def _check_numbers(record: Read) -> None:
             type(value["attempt"]) is int
             and 1 <= value["attempt"] <= _MAX_ATTEMPT
             and _number(timing["wall_s"], _MAX_SECONDS)
-            and all(time.tzinfo is not None for time in times)
+            and all(time.tzinfo is not None and _EARLIEST < time < _LATEST for time in times)
             and (failure is None or bool(_CODE.fullmatch(failure["code"])))
-            and (axis is None or axis["axis"] in ("A", "B"))
+            and (axis is None or (axis["axis"] in ("A", "B") and _ratio(axis)))
         )
     except (ValueError, TypeError, KeyError):
         good = False
@@ -282,6 +284,13 @@ def _check_outcome(record: Read, outcome: Any, expected: Expected) -> None:
         good = False
     if not good:
         record.refuse(Code.INVALID_RECORD, "its outcome is none", finding="outcome")
+
+
+def _ratio(axis: Mapping[str, Any]) -> bool:
+    """Whether the agentic ratio is one, or none: the calendar reads it, and whatever it cannot
+    read would keep the agent from ever being scored."""
+    ratio = axis.get("agentic_ratio")
+    return ratio is None or _number(ratio, 1.0)
 
 
 def _number(value: object, most: float) -> bool:

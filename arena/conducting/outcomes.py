@@ -8,7 +8,6 @@ to it. A problem has an outcome when its record has one and, if it succeeded, a 
 from __future__ import annotations
 
 import asyncio
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -128,8 +127,13 @@ def _outcome(row: Any) -> ProblemOutcome | None:
     if not run.closed or (run.success and coefficient is None):
         return None
     axis = cast("JsonObject | None", value["axis"]) or {}
-    ratio = float(cast("float", axis.get("agentic_ratio") or 0.0))
-    return ProblemOutcome(run.success, coefficient or 0.0, ratio if math.isfinite(ratio) else 0.0)
+    return ProblemOutcome(run.success, coefficient or 0.0, _share(axis.get("agentic_ratio")))
+
+
+def _share(value: object) -> float:
+    """A share, or 0 for what is none: a validator's record must not stop the calendar."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return float(cast("float", value)) if number and 0 <= cast("float", value) <= 1 else 0.0
 
 
 def _bytes(packed: bytes, digest: bytes) -> EncodedRecord:

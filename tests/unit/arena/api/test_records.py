@@ -222,7 +222,21 @@ LIES: dict[str, tuple[Change, str]] = {
         lambda r: replace(r, timing=replace(r.timing, started_at="yesterday")),
         "INVALID_RECORD",
     ),
+    "a time before all others": (
+        lambda r: replace(r, timing=replace(r.timing, started_at="0001-01-01T00:00:00+14:00")),
+        "INVALID_RECORD",
+    ),
+    "a time after all others": (
+        lambda r: replace(r, timing=replace(r.timing, finished_at="9999-12-31T23:59:59-14:00")),
+        "INVALID_RECORD",
+    ),
+    "a ratio that is text": (lambda r: _with_ratio(r, "x"), "INVALID_RECORD"),
+    "a ratio beyond 1": (lambda r: _with_ratio(r, 5.0), "INVALID_RECORD"),
 }
+
+
+def _with_ratio(record: RunRecord, ratio: Any) -> RunRecord:
+    return replace(record, axis={"axis": "A", "reasons": [], "agentic_ratio": ratio})
 
 
 async def _refused(

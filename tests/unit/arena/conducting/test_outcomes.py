@@ -71,6 +71,17 @@ async def _told(world: World, lease: Lease) -> dict[str, ProblemOutcome]:
     return await outcomes.outcomes(world.engine, which, world.alice.hotkey)
 
 
+@pytest.mark.parametrize("ratio", ["x", [1], {}, True, -0.1, 5.0, 1e300])
+async def test_a_ratio_that_is_none_counts_nothing_and_stops_nobody(
+    world: World, ratio: object
+) -> None:
+    lease = await _lease(world, "p1")
+    made = _record(lease, "p1", gate=Gate.PASSED)
+    axis: Any = {"axis": "B", "reasons": [], "agentic_ratio": ratio}
+    await _count(world, lease, replace(made, axis=axis))
+    assert (await _told(world, lease))["p1"] == ProblemOutcome(True, PASSED, 0.0)
+
+
 async def test_success_coefficient_and_ratio_are_the_records(world: World) -> None:
     lease = await _lease(world, "p1", "p2")
     solved = _record(lease, "p1", gate=Gate.PASSED)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from uuid import UUID, uuid4
 
 import httpx
 import pytest
-from oro_sdk import Client
+from oro_sdk import AuthenticatedClient, Client
 from oro_sdk.api.public import (
     get_agent_version,
     get_agent_version_problems,
@@ -86,6 +87,7 @@ from arena.season.verifying import verify
 from arena.submissions.store import AgentVersion
 from tests.integration.past_season import PastSeason, source
 from tests.integration.sdk import sdk_client
+from tests.integration.test_no_secret_in_the_clear import session
 from tests.unit.arena.api.world import World, frames, problem, served
 
 pytestmark = pytest.mark.database
@@ -391,6 +393,38 @@ async def test_agents_and_their_code(played: Played) -> None:
         assert isinstance(released, ArtifactDownloadResponse)
         async with httpx.AsyncClient() as plain:
             assert (await plain.get(released.download_url)).content == b"{}"
+
+
+async def test_an_owner_with_a_session_is_led_to_its_logs_and_reasons(played: Played) -> None:
+    winner, miner = played.winner.version_id, played.world.miner
+    async with public(played.world) as (url, anybody):
+        async with httpx.AsyncClient(base_url=url) as plain:
+            token = await session(plain, miner)
+            other = await session(plain, played.world.validators[1])
+
+        async def link(client: Client | AuthenticatedClient, kind: ArtifactType) -> object:
+            body = ArtifactDownloadRequest(kind, winner)
+            return await get_artifact_download_url.asyncio(client=client, body=body)
+
+        run, _ = await _evaluated(played, url)
+        async with (
+            AuthenticatedClient(base_url=url, token=token) as owner,
+            AuthenticatedClient(base_url=url, token=other) as stranger,
+        ):
+            for kind in (ArtifactType.EVAL_LOGS_BUNDLE, ArtifactType.REASONING_DETAILS):
+                assert isinstance(await link(owner, kind), ArtifactNotReleasedError)
+            await _complete(played, url, run)
+            for kind in (ArtifactType.EVAL_LOGS_BUNDLE, ArtifactType.REASONING_DETAILS):
+                for nobody in (anybody, stranger):
+                    assert isinstance(await link(nobody, kind), ArtifactNotFoundError)
+                found = await link(owner, kind)
+                assert isinstance(found, ArtifactDownloadResponse)
+                async with httpx.AsyncClient() as plain:
+                    lines = (await plain.get(found.download_url)).text.splitlines()
+                told = [json.loads(line) for line in lines]
+                assert [one["gate"] for one in told] == ["inference"] * 2
+                assert [one["withheld"] for one in told] == [None, None]
+                assert ("log_tail" in told[0]) is (kind is ArtifactType.EVAL_LOGS_BUNDLE)
 
 
 async def test_validators_listedand_what_is_not_offered(played: Played) -> None:

@@ -19,12 +19,14 @@ __all__ = [
     "NothingToLearnError",
     "OtherBaseError",
     "OtherRunError",
+    "OverBudgetError",
     "PolicyError",
     "RecipeError",
     "RenderError",
     "RewardError",
     "RolloutError",
     "ServingError",
+    "StepFailedError",
     "TokenizerError",
     "TrainingError",
 ]
@@ -161,4 +163,18 @@ class RolloutError(TrainingError):
     without a cluster."""
 
     code = "training.rollouts"
+    fault = Fault.CALLER
+
+
+class StepFailedError(TrainingError):
+    """A step of the whole way that came to no end; it says which, and what it said."""
+
+    code = "training.step_failed"
+    fault = Fault.CALLER
+
+
+class OverBudgetError(TrainingError):
+    """A step of the whole way that took longer than its recipe lets it."""
+
+    code = "training.over_budget"
     fault = Fault.CALLER

@@ -27,7 +27,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class Stage(StrEnum):
-    """The stages of the paper, and evaluation. Values stand in recipes."""
+    """The stages of the paper, evaluation, and all of them. Values stand in recipes."""
 
     SFT = "sft"
     REJECT = "reject"
@@ -35,6 +35,7 @@ class Stage(StrEnum):
     KTO = "kto"
     GRPO = "grpo"
     EVAL = "eval"
+    ALL = "all"
 
 
 MODELS: Final[dict[Stage, str]] = {
@@ -44,6 +45,7 @@ MODELS: Final[dict[Stage, str]] = {
     Stage.KTO: "training.kto:KtoRecipe",
     Stage.GRPO: "training.dr_grpo:GrpoRecipe",
     Stage.EVAL: "training.evaluation.recipe:EvalRecipe",
+    Stage.ALL: "training.path.recipe:PathRecipe",
 }
 """Where each stage's model of a recipe is."""
 
@@ -200,6 +202,11 @@ def parse_recipe(text: str, where: str) -> Recipe:
         value = yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise RecipeError(f"{where} is no YAML: {' '.join(str(error).split())[:200]}") from error
+    return parse_recipe_value(value, where)
+
+
+def parse_recipe_value(value: object, where: str) -> Recipe:
+    """The recipe in what a YAML text held; `where` names it in errors. Raises RecipeError."""
     if not isinstance(value, dict):
         raise RecipeError(f"{where} is no recipe: it has no keys")
     try:

@@ -23,6 +23,7 @@ from training.dr_grpo.objective import GrpoObjective
 from training.dr_grpo.recipe import GrpoRecipe, GrpoSettings
 from training.exceptions import RecipeError
 from training.files import read_json_file, write_directory
+from training.identity import claim
 from training.kto.running import adapted, weights_dtype
 from training.on_policy import Ground, OnPolicy
 from training.optimising.loop import Run, Watcher, choose_device, compute_dtype, optimise
@@ -37,7 +38,6 @@ from training.rewards.scoring import (
     TurnLevelReward,
     read_teachers,
 )
-from training.sft.running import claim
 from training.types import Sample
 
 SHOWN = (

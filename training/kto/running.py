@@ -20,6 +20,7 @@ from training.backbone import FACTS, MODEL, Backbone, add_lora, load, save
 from training.corpus import Corpus, Row
 from training.exceptions import NothingToLearnError, RecipeError
 from training.files import read_json_file, write_directory
+from training.identity import claim
 from training.kto.objective import RECOMMEND_RATE, KtoObjective, Labelled, Measure
 from training.kto.recipe import KtoRecipe, KtoSettings
 from training.on_policy import Ground, OnPolicy, recommend_rate
@@ -30,7 +31,6 @@ from training.render.checking import Scaffold
 from training.render.rows import RenderedRows, render_rows
 from training.rollouts.collecting import RolloutSettings
 from training.rollouts.models import TurnSampling
-from training.sft.running import claim
 from training.types import Sample
 
 SHOWN = (

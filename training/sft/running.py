@@ -6,14 +6,12 @@ The model lies in `out/model` once it is whole.
 
 from __future__ import annotations
 
-import hashlib
 import resource
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, cast
 
-import rfc8785
 import torch
 
 from corpus_export.tokens import chat_text
@@ -28,8 +26,9 @@ from training.backbone import (
     save,
 )
 from training.corpus import Corpus, Row, hold_out, matched
-from training.exceptions import CorpusRefusedError, OtherBaseError, OtherRunError, RecipeError
-from training.files import read_json_file, write_directory, write_json_file
+from training.exceptions import CorpusRefusedError, RecipeError
+from training.files import read_json_file, write_directory
+from training.identity import claim
 from training.optimising import parallel
 from training.optimising.loop import Run, Watcher, choose_device, compute_dtype, optimise
 from training.recipe import BaseSettings
@@ -46,9 +45,6 @@ from training.types import Sample
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
-
-IDENTITY: Final = "run.json"
-SCHEMA: Final = "run-1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,29 +211,6 @@ def small_tokenizer(base: BaseSettings, rows: Sequence[Row]) -> PreTrainedTokeni
     block = system_block(cast("list[JsonObject]", ordered[0]["messages"]))
     phrases = (block,) if base.tokenizer.phrases else ()
     return checked(wrap(train_small(texts, base.tokenizer.vocabulary, phrases)), "trained")
-
-
-def claim(out: Path, facts: JsonObject) -> str:
-    """Make a directory that run's, or find that it is; the run's identity.
-
-    Raises OtherBaseError or OtherRunError, which say what differs.
-    """
-    said: JsonObject = {"schema": SCHEMA, **facts}
-    path = out / IDENTITY
-    if path.exists():
-        there = read_json_file(path)
-        differing = sorted(key for key in {*there, *said} if there.get(key) != said.get(key))
-        if "base" in differing:
-            raise OtherBaseError(
-                f"{out} holds a run from another base", remedy="choose another --out"
-            )
-        if differing:
-            raise OtherRunError(
-                f"{out} holds a run with another {differing[0]}", remedy="choose another --out"
-            )
-    else:
-        write_json_file(path, said)
-    return hashlib.sha256(rfc8785.dumps(said)).hexdigest()
 
 
 def prepare(

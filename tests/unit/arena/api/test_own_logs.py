@@ -23,11 +23,13 @@ from arena.problems.bank import OPENED, Bank
 from arena.problems.bank import STREAM as BANK
 from arena.problems.release import TextWithheld, text_withheld
 from arena.runs.record import RunRecord
+from arena.season.release import own_text_withheld
 from arena.submissions.store import AgentVersion
 from arena.work.types import Evaluation
 from tests.integration.past_season import PastSeason, imported
 from tests.unit.arena import builders
 from tests.unit.arena.api.world import GATE, Validator, World, frames, problem
+from tests.unit.arena.season.driving import Driver
 
 OPEN, HELD_OUT, RETIRED, SUITE = (problem(n) for n in (1, 2, 3, 4))
 SECRET = {n: f"find {n}\x1b[31m SECRET-OF-{n}" for n in (1, 2, 3, 4)}
@@ -59,7 +61,12 @@ class Played:
         alice = world.validators[0]
         claimed = await self.ask(alice, "POST", "/v1/validator/work/claim")
         self.run = UUID(claimed.json()["eval_run_id"])
-        sealed = [alice.seal(self.record(n).encode()) for n in (1, 2, 3, 4)]
+        records = [self.record(n) for n in (1, 2, 3, 4)]
+        # The last one's verdict comes later, in a record of its own.
+        bare = replace(records[-1], verdict=None, coefficient=None, final_score=None)
+        later = builders.verdict_record(bare, GATE)
+        made = [*(one.encode() for one in (*records[:-1], bare)), later.encode()]
+        sealed = [alice.seal(one) for one in made]
         sent = await self.ask(alice, "POST", "/v1/validator/records", content=frames(sealed))
         assert sent.json()["counted"] == 4, sent.text
         await self._leave_files(alice)
@@ -202,6 +209,8 @@ async def test_of_a_held_out_problem_its_owner_is_told_code_axes_and_score(playe
     assert (told["score"], told["reasoning_quality"], told["gate"]) == (0, 0.1, "inference")
     assert (told["success"], told["outcome"], told["axis"]) == (False, "no_recommendation", "A")
     assert (told["log_tail"], told["notes"], told["evidence"]) == (None, [], [])
+    for other in logs.values():
+        assert (other["gate"], other["score"]) == ("inference", 0)
     shown = logs[OPEN.problem_id]
     assert shown["withheld"] is None
     assert shown["failure"]["message"] == f"ValueError: {SECRET[1]}"
@@ -290,6 +299,27 @@ def test_a_problem_is_a_secret_while_it_or_its_cluster_is_raced() -> None:
     told = [text_withheld(bank, one.problem_id) for one in (OPEN, HELD_OUT, RETIRED, SUITE)]
     assert told == [None, TextWithheld.HELD_OUT, TextWithheld.HELD_OUT, None]
     assert text_withheld(bank, "nobody's") is TextWithheld.UNKNOWN
+
+
+def test_what_an_operator_opened_is_withheld_while_a_race_has_drawn_it() -> None:
+    driver, at = Driver(), datetime(2026, 1, 1, tzinfo=UTC)
+    driver.open()
+    driver.enter("a")
+    driver.close()
+    driver.draw()
+    race = driver.season.running
+    assert race is not None
+    bank = Bank()
+    drawn = race.problems[0].problem_id
+    for number, which in enumerate((drawn, OPEN.problem_id)):
+        one = replace(OPEN, problem_id=which)
+        bank.apply(Event("problem.imported", at, imported(one, "bank:open", number)))
+    assert own_text_withheld(bank, driver.season, drawn) is TextWithheld.RACING
+    assert own_text_withheld(bank, driver.season, OPEN.problem_id) is None
+    driver.now = race.deadline
+    driver.settle()
+    assert driver.season.running is None
+    assert own_text_withheld(bank, driver.season, drawn) is None
 
 
 JSON = st.recursive(

@@ -46,6 +46,7 @@ _evaluations = schema.evaluations
 
 SILENT = "nothing was heard of it for its whole lease"
 IDLE = "it brought no record for too long"
+LONG = "it was at it for too long"
 
 _asked = (
     func.unnest(
@@ -190,7 +191,8 @@ async def take_back(
     validator or of all: they are STALE, and their seats free. What somebody else works on this
     moment is left for the next time."""
     silent = _runs.c.expires_at <= now
-    expired = [rows.HELD, or_(silent, _idle(now - policy.patience))]
+    long = _runs.c.claimed_at <= now - policy.turn
+    expired = [rows.HELD, or_(silent, long, _idle(now - policy.patience))]
     if validator is not None:
         expired.append(_runs.c.validator == validator)
     query = select(_runs.c.evaluation_id).where(*expired).distinct()
@@ -205,7 +207,7 @@ async def take_back(
             ended_at=now,
             failure_code=LeaseExpiredError.code,
             failure_fault=Fault.VALIDATOR,
-            failure_message=case((silent, SILENT), else_=IDLE),
+            failure_message=case((silent, SILENT), (long, LONG), else_=IDLE),
         )
         .returning(_runs)
     )

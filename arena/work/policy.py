@@ -23,12 +23,15 @@ class WorkPolicy:
     patience: timedelta = timedelta(hours=2)
     """A turn that brought no record for so long is taken back, however often its validator is
     heard of: a heartbeat costs nothing, and would keep an agent from being scored for ever."""
+    turn: timedelta = timedelta(hours=12)
+    """The longest turn, whatever it brings: one record every now and then would keep a seat
+    almost as long. What it brought counts on in its next."""
 
     def __post_init__(self) -> None:
         if self.tries < 1 or not timedelta(0) <= self.first_wait <= self.longest_wait:
             raise ValueError("a policy needs at least one try, and waits that grow")
-        if self.patience <= timedelta(0):
-            raise ValueError("a turn is given time to bring a record")
+        if not timedelta(0) < self.patience <= self.turn:
+            raise ValueError("a turn is given time to bring a record, and to end")
 
     def wait(self, barren: int) -> timedelta:
         """How long a validator waits that has failed, after so many barren turns."""

@@ -93,7 +93,11 @@ class Model:
             run
             for run in self.runs
             if run.held
-            and (run.expires_at <= now or self._idle(run, now - self.policy.patience))
+            and (
+                run.expires_at <= now
+                or run.claimed_at <= now - self.policy.turn
+                or self._idle(run, now - self.policy.patience)
+            )
             and validator in (None, run.validator)
         ]
 

@@ -17,7 +17,7 @@ from arena.work.exceptions import (
     RunNotFoundError,
     WorkError,
 )
-from arena.work.holding import IDLE
+from arena.work.holding import IDLE, LONG
 from arena.work.types import Lease, RunState
 from arena.work.views import ProblemState
 from tests.unit.arena.work.desk import LEASE, NOON, POLICY, A, B, Desk, failed
@@ -102,6 +102,22 @@ async def test_who_brings_records_keeps_its_seat(desk: Desk) -> None:
         await desk.count(lease, problem)
         assert await desk.queue.expire(desk.now) == []
     assert desk.now > NOON + 2 * POLICY.patience
+
+
+async def test_a_record_now_and_then_keeps_no_seat_beyond_the_longest_turn(desk: Desk) -> None:
+    evaluation = await desk.open(problems=30)
+    lease = await desk.claimed(A)
+    began = desk.now
+    problems = iter(evaluation.problems)
+    while desk.now < began + POLICY.turn:
+        assert await desk.queue.expire(desk.now) == []
+        await desk.count(lease, next(problems))
+        for _ in range(60):
+            await desk.queue.heartbeat(lease.run_id, A, desk.later(100))
+    (taken,) = await desk.queue.expire(desk.now)
+    assert taken.failure is not None
+    assert taken.failure.message == LONG
+    assert await desk.claim(B) is not None
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -189,6 +189,9 @@ def random_qwen3(size: SizeSettings, tokenizer: PreTrainedTokenizerBase, seed: i
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         made: Any = Qwen3ForCausalLM(config)  # type: ignore[no-untyped-call]
+        if size.initial_mean:
+            shared = size.initial_mean * torch.randn(1, size.hidden)
+            made.get_input_embeddings().weight.data.add_(shared)
     made.set_attn_implementation("sdpa")
     model: PreTrainedModel = made.eval()
     said = f"{size.model_dump_json()} {seed} {tokenizer_hash(tokenizer)}"

@@ -71,6 +71,10 @@ class SizeSettings(Settings):
     """Whether reading and writing tokens share their weights."""
     initial_scale: Positive = 0.02
     """Standard deviation of the first weights."""
+    initial_mean: NotNegative = 0.0
+    """Standard deviation of one vector that all tokens' first embeddings share. Attention to a
+    place, such as the token before, needs something that all tokens have in common; a small
+    model comes to copy in fewer tokens when it need not find that first."""
 
 
 class TokenizerSettings(Settings):
@@ -117,7 +121,7 @@ class Schedule(StrEnum):
 
 
 class OptimiserSettings(Settings):
-    """AdamW and what surrounds it."""
+    """AdamW and what surrounds it; Muon for matrices where it is asked for."""
 
     learning_rate: Positive
     schedule: Schedule = Schedule.COSINE
@@ -129,6 +133,9 @@ class OptimiserSettings(Settings):
     epsilon: Positive = 1e-8
     weight_decay: NotNegative = 0.0
     """Not on vectors (norms, biases)."""
+    muon: Positive | None = None
+    """The highest learning rate of Muon, which then takes the matrices between embedding and
+    head; AdamW keeps the rest at its own. For random weights."""
     clip: Positive = 1.0
     """Largest norm of a gradient."""
 

@@ -26,7 +26,7 @@ from training.files import (
     write_directory,
     write_json_file,
 )
-from training.optimising.adamw import restore_state, state_of, trained
+from training.optimising.adamw import Optimisers, restore_state, state_of, trained
 
 SCHEMA: Final = "training-state-1"
 WEIGHTS: Final = "weights.safetensors"
@@ -57,7 +57,7 @@ class Checkpoints:
         self,
         update: int,
         model: torch.nn.Module,
-        optimiser: torch.optim.Optimizer,
+        optimiser: Optimisers,
         objective: JsonObject,
     ) -> Path:
         """Write the checkpoint after `update` updates, then drop the oldest.
@@ -91,7 +91,7 @@ class Checkpoints:
         found = ((_NAME.fullmatch(p.name), p) for p in self._directory.iterdir())
         return sorted((int(match[1]), path) for match, path in found if match)
 
-    def restore(self, model: torch.nn.Module, optimiser: torch.optim.Optimizer) -> Restored | None:
+    def restore(self, model: torch.nn.Module, optimiser: Optimisers) -> Restored | None:
         """Put model and optimiser where the newest checkpoint was; None when there is none.
 
         Raises CheckpointError for a damaged one, OtherRunError for that of another run.

@@ -24,7 +24,7 @@ from training.attention import packed_attention
 from training.exceptions import DivergedError
 from training.forward import computing_in, core_of
 from training.optimising import parallel
-from training.optimising.adamw import make_optimiser, trained
+from training.optimising.adamw import Optimisers, make_optimiser, trained
 from training.optimising.checkpoints import Checkpoints
 from training.optimising.curves import Curves
 from training.optimising.schedule import rate_at
@@ -177,21 +177,20 @@ def optimise(
 def _update(
     model: torch.nn.Module,
     objective: Objective[BatchT],
-    optimiser: torch.optim.Optimizer,
+    optimiser: Optimisers,
     run: Run,
     update: int,
 ) -> dict[str, float]:
     """One update; its measurements. Raises DivergedError before a weight is spoilt."""
     rate = rate_at(update, objective.updates, run.optimiser)
-    for group in optimiser.param_groups:
-        group["lr"] = rate
+    optimiser.set_rate(rate)
     device = next(model.parameters()).device
     dtype = compute_dtype(run.loop, device)
     set_mode(model, training=False)
     batches = objective.batches(update)
     torch.manual_seed(seed_of(run.seed, update))
     set_mode(model, training=True)
-    optimiser.zero_grad(set_to_none=True)
+    optimiser.zero_grad()
     sums: Counter[str] = Counter()
     total = 0.0
     for batch in parallel.share(batches):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,13 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.unit.training.optimising.killed import KILLED_AFTER, fresh_model, objective_of, run_of
+from tests.unit.training.optimising.killed import (
+    KILLED_AFTER,
+    SETTINGS,
+    fresh_model,
+    objective_of,
+    run_of,
+)
 from training.exceptions import (
     CheckpointError,
     DiskFullError,
@@ -25,7 +32,8 @@ from training.exceptions import (
     MaskError,
     OtherRunError,
 )
-from training.optimising.checkpoints import Checkpoints
+from training.optimising.adamw import make_optimiser
+from training.optimising.checkpoints import OPTIMISER, Checkpoints
 from training.optimising.curves import Curves
 from training.optimising.loop import Loss, optimise, seed_of
 
@@ -82,6 +90,40 @@ def test_after_kill_minus_nine_it_comes_to_the_same_weights(tmp_path: Path) -> N
     assert [line["update"] for line in lines] == list(range(1, total + 1))
     losses = [line["loss"] for line in Curves(tmp_path / "whole", ()).read()]
     assert [line["loss"] for line in lines] == losses
+
+
+def test_with_muon_a_run_that_goes_on_comes_to_the_same_weights(tmp_path: Path) -> None:
+    settings = SETTINGS.optimiser.model_copy(update={"muon": 0.02})
+    whole = fresh_model()
+    optimise(
+        whole, objective_of(), replace(run_of(tmp_path / "whole"), optimiser=settings), Quiet()
+    )
+
+    class Interrupted(Quiet):
+        def updated(self, done: int, values: Mapping[str, float]) -> None:
+            if done == KILLED_AFTER:
+                raise KeyboardInterrupt
+
+    run = replace(run_of(tmp_path / "parts"), optimiser=settings)
+    with pytest.raises(KeyboardInterrupt):
+        optimise(fresh_model(), objective_of(), run, Interrupted())
+    model = fresh_model()
+    optimise(model, objective_of(), run, Quiet())
+    assert same(weights(whole), weights(model))
+
+
+def test_muon_takes_the_matrices_in_between_and_adamw_the_rest(tmp_path: Path) -> None:
+    settings = SETTINGS.optimiser.model_copy(update={"muon": 0.02})
+    model = fresh_model()
+    run = replace(run_of(tmp_path), optimiser=settings)
+    optimise(model, objective_of(), run, Quiet())
+    names = load_file(next(iter(sorted((tmp_path / "checkpoints").iterdir()))) / OPTIMISER)
+    by_muon = {name.split("/")[1] for name in names if name.startswith("momentum_buffer/")}
+    by_adamw = {name.split("/")[1] for name in names if name.startswith("exp_avg/")}
+    assert by_muon | by_adamw == {name for name, _ in model.named_parameters()}
+    assert not by_muon & by_adamw
+    assert "model.embed_tokens.weight" in by_adamw
+    assert all(("proj" in name) == (name in by_muon) for name in by_muon | by_adamw)
 
 
 def test_dropout_is_drawn_anew_in_each_update_and_the_same_again() -> None:
@@ -150,7 +192,7 @@ def full_disk(size: int) -> Iterator[None]:
 
 def test_a_disk_that_fills_leaves_the_last_checkpoint_and_no_leftovers(tmp_path: Path) -> None:
     model = fresh_model()
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimiser = make_optimiser(model, SETTINGS.optimiser)
     checkpoints = Checkpoints(tmp_path, "test", 3)
     checkpoints.save(1, model, optimiser, {})
     before = {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
@@ -168,7 +210,7 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(
     tmp_path: Path,
 ) -> None:
     model = fresh_model()
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimiser = make_optimiser(model, SETTINGS.optimiser)
     checkpoints = Checkpoints(tmp_path, "test", 3)
     for update in (1, 2):
         path = checkpoints.save(update, model, optimiser, {"at": update})
@@ -190,7 +232,7 @@ def test_a_damaged_checkpoint_is_named_and_without_it_the_one_before_is_used(
 
 def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
     model = fresh_model()
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimiser = make_optimiser(model, SETTINGS.optimiser)
     Checkpoints(tmp_path, "one", 3).save(1, model, optimiser, {})
     with pytest.raises(OtherRunError):
         Checkpoints(tmp_path, "other", 3).restore(model, optimiser)
@@ -198,7 +240,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_the_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
     model = fresh_model()
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimiser = make_optimiser(model, SETTINGS.optimiser)
     Checkpoints(tmp_path, "test", 3).save(1, model, optimiser, {})
     other = torch.nn.Linear(2, 2)
     with pytest.raises(CheckpointError, match="another model"):
@@ -207,7 +249,7 @@ def test_the_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
 
 def test_only_the_newest_checkpoints_are_kept(tmp_path: Path) -> None:
     model = fresh_model()
-    optimiser = torch.optim.AdamW(model.parameters())
+    optimiser = make_optimiser(model, SETTINGS.optimiser)
     checkpoints = Checkpoints(tmp_path, "test", 2)
     for update in range(1, 5):
         checkpoints.save(update, model, optimiser, {})

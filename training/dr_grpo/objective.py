@@ -119,7 +119,7 @@ class GrpoObjective:
         for sample, start in zip(batch.samples, batch.pack.starts, strict=True):
             end = start + len(sample)
             ids, mask = batch.pack.ids[start:end], batch.pack.mask[start:end]
-            assert_mask(ids, mask, self._scaffold, whole_turns=False)
+            assert_mask(ids, mask, self._scaffold, whole_turns=False, sampled=True)
             self._admit(sample)
 
     def loss(self, model: torch.nn.Module, batch: Batch) -> Loss:

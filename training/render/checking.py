@@ -54,10 +54,14 @@ def runs(mask: Mask) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def assert_mask(ids: Ids, mask: Mask, scaffold: Scaffold, *, whole_turns: bool = True) -> None:
+def assert_mask(
+    ids: Ids, mask: Mask, scaffold: Scaffold, *, whole_turns: bool = True, sampled: bool = False
+) -> None:
     """Raise MaskError when the mask covers anything but whole turns of the model.
 
-    With `whole_turns` false (rollouts that ran out of room) a turn need not have its end.
+    With `whole_turns` false (rollouts that ran out of room) a turn need not have its end. Ids
+    that were `sampled` may hold any mark: a weak policy says them. An observation among them
+    is still told, by the end of the turn before it.
     """
     if len(ids) != len(mask):
         raise MaskError(f"{len(mask)} marks for {len(ids)} tokens")
@@ -69,7 +73,7 @@ def assert_mask(ids: Ids, mask: Mask, scaffold: Scaffold, *, whole_turns: bool =
     for begin, end in stretches:
         if begin < width or tuple(ids[begin - width : begin].tolist()) != scaffold.header:
             raise MaskError(f"the mask begins at token {begin}, where no turn of the model does")
-        if never[begin:end].any():
+        if not sampled and never[begin:end].any():
             raise MaskError(f"the mask from token {begin} on covers what others said")
         inner = ids[begin : end - 1] == scaffold.end
         if inner.any() or (whole_turns and int(ids[end - 1]) != scaffold.end):

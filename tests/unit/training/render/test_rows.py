@@ -129,6 +129,22 @@ def test_a_turn_that_ran_out_of_room_may_have_no_end(renderer: ChatRenderer) -> 
     assert_mask(made.ids, mask, Scaffold.of(renderer.tokenizer), whole_turns=False)
 
 
+@pytest.mark.parametrize("mark", ["<|im_start|>", "<tool_response>"])
+def test_a_policy_may_sample_any_mark_but_observations_stay_uncovered(
+    renderer: ChatRenderer, mark: str
+) -> None:
+    made, scaffold = render_row(row(), renderer), Scaffold.of(renderer.tokenizer)
+    said = made.ids.copy()
+    said[np.flatnonzero(made.mask)[1]] = renderer.tokenizer.convert_tokens_to_ids(mark)
+    assert_mask(said, made.mask, scaffold, whole_turns=False, sampled=True)
+    with pytest.raises(MaskError, match="covers what others said"):
+        assert_mask(said, made.mask, scaffold)
+    for kind in ("everything", "observation"):
+        with pytest.raises(MaskError):
+            wrong = masks(made, renderer)[kind]
+            assert_mask(made.ids, wrong, scaffold, whole_turns=False, sampled=True)
+
+
 def test_a_mask_over_another_text_is_refused(renderer: ChatRenderer) -> None:
     made = render_row(row(), renderer)
     other: list[JsonObject] = conversation(product="1000000001")

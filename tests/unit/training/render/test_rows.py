@@ -140,8 +140,8 @@ def test_a_policy_may_sample_any_mark_but_observations_stay_uncovered(
     with pytest.raises(MaskError, match="covers what others said"):
         assert_mask(said, made.mask, scaffold)
     for kind in ("everything", "observation"):
+        wrong = masks(made, renderer)[kind]
         with pytest.raises(MaskError):
-            wrong = masks(made, renderer)[kind]
             assert_mask(made.ids, wrong, scaffold, whole_turns=False, sampled=True)
 
 

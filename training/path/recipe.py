@@ -31,7 +31,7 @@ class WorldSettings(Settings):
     keep: Annotated[int, Field(ge=1, le=2)] = 1
     """Rows kept of a problem."""
     minutes: Positive
-    """For all of it."""
+    """For each of its four steps; the race takes nearly all of it."""
 
 
 class StageSettings(Settings):

@@ -30,6 +30,9 @@ def test_tiny_makes_at_least_twenty_updates_of_dr_grpo_in_two_hours() -> None:
     grpo = resolved(way.grpo.recipe)
     assert isinstance(grpo, GrpoRecipe)
     assert grpo.grpo.updates >= 20
+    stages = sum(getattr(way, stage).minutes for stage in TRAINED)
+    evaluations = way.eval.minutes * (len(TRAINED) + 1)
+    assert way.world.minutes + stages + evaluations + way.race.minutes <= 120
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ class ProblemResult:
     success: bool
     failure: str | None
     wall_s: float
+    """Whole seconds: an agent could write what it read into their fractions."""
     record_hash: str
     record_run: str
     quality: float | None
@@ -98,7 +99,7 @@ async def problem_results(
             row.bucket,
             bool(row.success),
             row.failure_code,
-            row.wall_s,
+            float(round(row.wall_s)),
             row.record_hash.hex(),
             row.run_id,
             row.quality,

@@ -30,7 +30,7 @@ _log = structlog.get_logger(__name__)
 
 _REMEDY = (
     "run one validator a hotkey; put the ledger directory back from its backup, or sign with"
-    " another hotkey"
+    " another hotkey in a data directory of its own"
 )
 
 

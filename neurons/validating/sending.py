@@ -226,7 +226,7 @@ class Sender:
             raise ChainForkedError(
                 f"the arena has another chain of this hotkey's seals: {error.message}",
                 remedy="run one validator a hotkey; put the ledger directory back from its"
-                " backup, or sign with another hotkey",
+                " backup, or sign with another hotkey in a data directory of its own",
             ) from error
         if error.error_code in _PASSING:
             raise error

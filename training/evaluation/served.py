@@ -74,7 +74,8 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 
 def _end_with_stdin() -> None:
     # The write end lies in the parent alone: the kernel closes it however that one ends.
-    while sys.stdin.buffer.read(1):
+    # Not through `sys.stdin`: its lock, still held, would abort the interpreter's end.
+    while os.read(0, 1):
         pass
     os._exit(0)
 

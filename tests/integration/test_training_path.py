@@ -39,7 +39,7 @@ def command(out: Path, recipe: str = "tiniest") -> subprocess.Popen[str]:
     options = ["--recipe", recipe, "--out", str(out), "--json", str(out.parent / "all.json")]
     return subprocess.Popen(
         [sys.executable, "-m", "neurons", "train", "all", *options],
-        env=os.environ | {"ARENA_DATA_DIR": str(out.parent / "data")},
+        env=os.environ | {"ARENA_DATA_DIR": str(out.parent / "data"), "OMP_NUM_THREADS": "1"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,

@@ -71,7 +71,7 @@ async def test_a_corpus_becomes_a_model_that_stands_in_a_race_beside_its_teacher
     process = command(out)
     until(process, "reject …")
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
 
     process = command(out)
     _, said = process.communicate(timeout=900)

@@ -113,9 +113,9 @@ class Network:
         """A chain whose uid 0 is nobody's: what burns goes there."""
         self._on_chain(OWNER, 0)
 
-    def register(self, hotkey: str) -> None:
-        """A hotkey on the subnet: only such a one may commit to the chain."""
-        self._on_chain(hotkey, 0)
+    def register(self, hotkey: str, *, validates: bool = False) -> None:
+        """Put a hotkey on the subnet, with stake when it is to validate."""
+        self._on_chain(hotkey, STAKE if validates else 0)
 
     def join(self, name: str, *, validates: bool = False) -> str:
         """A wallet of this name, registered; with stake when it is to validate. Its hotkey."""
@@ -124,7 +124,7 @@ class Network:
         if not Path(wallet.hotkey_file.path).exists():
             wallet = wallets.create(name, path=path, use_password=False, on_mnemonic=_unsaid)
         hotkey = str(wallet.hotkeypub.ss58_address)
-        self._on_chain(hotkey, STAKE if validates else 0)
+        self.register(hotkey, validates=validates)
         return hotkey
 
     def start_arena(self, name: str = "arena", *options: str, **settings: str) -> Member:

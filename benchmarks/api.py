@@ -1,6 +1,6 @@
 """What the API takes: signed record uploads a second, their latency, and validators that poll.
 
-    python -m benchmarks.api [--records 1600] [--processes 2] [--uvloop] [--json FILE]
+    python -m benchmarks.api [--records 1600] [--processes 2] [--json FILE]
 
 Real uvicorn processes on loopback over an embedded Postgres; real signatures on every
 request and every record. Records are 30 KB of canonical JSON with a verdict, each for a
@@ -84,30 +84,29 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_600, help="uploads in each round")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--uvloop", action="store_true", help="the API's processes run on uvloop")
     parser.add_argument("--serve", nargs=2, metavar=("URL", "PORT"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve:
-        _serve(options.serve[0], int(options.serve[1]), faster=options.uvloop)
+        _serve(options.serve[0], int(options.serve[1]))
         return
-    found = asyncio.run(_measure(options.records, options.processes, options.uvloop))
+    found = asyncio.run(_measure(options.records, options.processes))
     print(json.dumps(found, indent=2))
     if options.json:
         options.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
-async def _measure(records: int, processes: int, faster: bool) -> dict[str, object]:
+async def _measure(records: int, processes: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="arena-bench-") as directory:
         server = EmbeddedPostgres(Path(directory))
         server.start()
         try:
-            return await _with_database(server, records, processes, faster)
+            return await _with_database(server, records, processes)
         finally:
             server.stop()
 
 
 async def _with_database(
-    server: EmbeddedPostgres, records: int, processes: int, faster: bool
+    server: EmbeddedPostgres, records: int, processes: int
 ) -> dict[str, object]:
     each = records // VALIDATORS
     url = server.url.replace("postgresql+asyncpg", "postgresql")
@@ -119,7 +118,7 @@ async def _with_database(
         ]
     postmaster = int((server.cluster / "postmaster.pid").read_text().split()[0])
     load_before = os.getloadavg()[0]
-    async with _serving(url, processes, faster) as (ports, pids):
+    async with _serving(url, processes) as (ports, pids):
         watch = {"api": pids, "postgres": [postmaster], "client": [os.getpid()]}
         first, paced, *others = rounds
         await _send(first, ports, [s.single[:2] for s in first])  # warm
@@ -138,7 +137,6 @@ async def _with_database(
         "machine": [platform.machine(), os.cpu_count(), platform.python_version()],
         "load_before_and_after": [round(load_before, 1), round(os.getloadavg()[0], 1)],
         "processes": processes,
-        "uvloop": faster,
         "record_bytes": RECORD_BYTES,
         "records": by_size,
         "at_half_the_target_rate": {
@@ -360,16 +358,14 @@ def _cpu(pids: Sequence[int]) -> tuple[float, float]:
 
 
 @asynccontextmanager
-async def _serving(
-    url: str, processes: int, faster: bool
-) -> AsyncIterator[tuple[list[int], list[int]]]:
+async def _serving(url: str, processes: int) -> AsyncIterator[tuple[list[int], list[int]]]:
     import socket
 
     ports = []
     for _ in range(processes):
         with socket.create_server(("127.0.0.1", 0)) as free:
             ports.append(int(free.getsockname()[1]))
-    command = [sys.executable, "-m", "benchmarks.api", *(["--uvloop"] if faster else [])]
+    command = [sys.executable, "-m", "benchmarks.api"]
     command += ["--serve", url]
     running = [subprocess.Popen([*command, str(port)]) for port in ports]  # noqa: ASYNC220
     try:
@@ -411,7 +407,7 @@ class _Subnet:
     tempo: int = 360
 
 
-def _serve(url: str, port: int, *, faster: bool) -> None:
+def _serve(url: str, port: int) -> None:
     """One process of the API, as `arena serve` runs it; its log goes nowhere but is made."""
     import uvicorn
 
@@ -462,12 +458,7 @@ def _serve(url: str, port: int, *, faster: bool) -> None:
             config = uvicorn.Config(app, port=port, log_config=None, access_log=False)
             await uvicorn.Server(config).serve()
 
-    if faster:
-        import uvloop
-
-        uvloop.run(run())
-    else:
-        asyncio.run(run())
+    asyncio.run(run())
 
 
 if __name__ == "__main__":

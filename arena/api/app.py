@@ -19,6 +19,7 @@ from arena.api.health import metrics_router
 from arena.api.intake import RecordIntake
 from arena.api.limits import RateLimit
 from arena.api.nonces import PRUNE_EVERY_S, NonceStore
+from arena.api.presence import Presence
 from arena.api.requests import RequestGuard
 from arena.api.routes import ROUTERS, body_limit
 from arena.api.services import Services
@@ -54,6 +55,7 @@ def create_app(services: Services, routers: Sequence[APIRouter] = ROUTERS) -> Fa
     app.state.services = services
     app.state.authenticator = Authenticator(services)
     app.state.intake = RecordIntake(services)
+    app.state.presence = Presence(services.engine)
     app.state.submissions = _submissions(services)
     add_handlers(app)
     for router in routers:

@@ -122,8 +122,8 @@ class ApiSettings(BaseSettings):
     top_share: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.25
     """The top miner's share of the weight vector; the rest burns, but for the tail."""
     work_window: _Seconds = 86_400
-    """A validator that completed no run for so long, while others did, is told to burn: it copies,
-    or is away."""
+    """A validator that completed no run for so long, while others did, is told to burn if it does
+    not ask for work either, or lost what it was given: it copies, or is away."""
     conductor_patience: _Seconds = 300
     """How old the conductor's last tick may be before `/health/deep` calls it late."""
 

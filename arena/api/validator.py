@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, cast
 from uuid import UUID
 
 import structlog
@@ -19,6 +19,7 @@ from arena.api.errors import Code, Refusal, responses
 from arena.api.inputs import InputStore
 from arena.api.object_routes import check_content_type, code_link
 from arena.api.objects import Upload
+from arena.api.presence import Presence
 from arena.api.scores import check_score
 from arena.api.services import Services, ServicesDep
 from arena.api.validator_models import (
@@ -107,6 +108,7 @@ async def claim_work(
             working=body.working if body is not None else None,
         )
     if lease is None:
+        await cast("Presence", request.app.state.presence).asked(caller.hotkey, services.clock())
         return Response(status_code=204)
     evaluation = lease.evaluation
     inputs = await InputStore(services.engine).inputs(evaluation.evaluation_id)

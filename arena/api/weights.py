@@ -16,6 +16,7 @@ from sqlalchemy.dialects.postgresql import insert
 
 from arena.api.auth import SIGNED, ValidatorDep
 from arena.api.errors import responses
+from arena.api.presence import is_present
 from arena.api.services import Services, ServicesDep
 from arena.api.validator_models import EpochStandings, WeightSaltResponse
 from arena.db import schema
@@ -23,6 +24,7 @@ from arena.journal import Journal
 from arena.runs.canonical import canonical
 from arena.season.standings import paid_race
 from arena.season.state import STREAM, Season
+from arena.work import rows
 from arena.work.types import RunState
 from scoring.types import JsonObject
 from scoring.weights import ranking
@@ -86,15 +88,29 @@ async def _frozen(services: Services, start: int) -> JsonObject | None:
 
 
 async def _works(services: Services, hotkey: str) -> bool:
-    """Whether a validator has completed a run of late: before now, or, when nobody has had
-    work since, before the last run that anybody completed. A day without submissions makes
-    nobody a copier, and must not burn what the last race won."""
+    """Whether a validator does its part: it has completed a run of late, or asks for work and
+    has done whatever it was given. The latter, since seats may be fewer than validators.
+
+    "Of late" is before now, or, when nobody has had work since, before the last run that
+    anybody completed. A day without submissions makes nobody a copier, and must not burn what
+    the last race won.
+    """
     runs = schema.evaluation_runs.c
-    now = literal(services.clock(), runs.ended_at.type)
+    now = services.clock()
     last = select(func.max(runs.ended_at)).where(runs.state == RunState.SUCCESS).scalar_subquery()
-    since = func.least(now, last) - timedelta(seconds=services.settings.work_window)
-    query = exists().where(
-        runs.validator == hotkey, runs.state == RunState.SUCCESS, runs.ended_at >= since
+    since = func.least(literal(now, runs.ended_at.type), last) - timedelta(
+        seconds=services.settings.work_window
+    )
+    own = exists().where(runs.validator == hotkey)
+    completed = own.where(runs.state == RunState.SUCCESS, runs.ended_at >= since)
+    in_hand = own.where(rows.HELD, runs.expires_at > now)
+    lost = own.where(
+        runs.state.in_((RunState.FAILED, RunState.TIMED_OUT, RunState.STALE)),
+        runs.ended_at >= now - timedelta(seconds=services.settings.work_window),
     )
     async with services.engine.connect() as connection:
-        return bool(await connection.scalar(query.select()))
+        found = (await connection.execute(select(completed, in_hand, lost))).one()
+        has_completed, has_in_hand, has_lost = found
+        if has_completed or has_lost:
+            return bool(has_completed)
+        return bool(has_in_hand) or await is_present(connection, hotkey, now)

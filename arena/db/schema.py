@@ -409,7 +409,8 @@ process_ticks = Table(
     Column("process", Text, primary_key=True),
     Column("at", DateTime(timezone=True), nullable=False),
 )
-"""When each process beside the API was last heard of, for `/health/deep`."""
+"""When each process beside the API was last heard of: the conductor's, for `/health/deep`, and
+validators' that asked for work (`arena/api/presence.py`)."""
 
 epoch_standings = Table(
     "epoch_standings",

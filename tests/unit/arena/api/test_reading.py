@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from arena.api.metagraph import MetagraphCache
+from arena.api.presence import PRESENT, Presence
 from arena.api.ticks import CONDUCTOR, tick
 from arena.db.journal import PostgresJournal
 from arena.records.log import TransparencyLog
@@ -167,19 +168,51 @@ def _pays_as_the_season_says(driver: Driver, standings: dict[str, Any]) -> None:
 async def test_who_did_no_work_of_late_is_not_eligible(world: World) -> None:
     alice, bob = world.validators
     async with world.client() as client:
-
-        async def eligible(who: Validator) -> bool:
-            answer = await client.get("/v1/validator/weight-salt", headers=who.headers())
-            return bool(answer.json()["eligible"])
-
-        assert not await eligible(alice)
+        assert not await _eligible(client, alice)
         await _completed(world, alice, 1, world.clock() - timedelta(days=3))
         # Nobody has had work since: three days without submissions make nobody a copier.
-        assert await eligible(alice)
-        assert not await eligible(bob)
+        assert await _eligible(client, alice)
+        assert not await _eligible(client, bob)
         await _completed(world, bob, 2, world.clock())
-        assert await eligible(bob)
-        assert not await eligible(alice)
+        assert await _eligible(client, bob)
+        assert not await _eligible(client, alice)
+
+
+async def test_who_asks_and_finds_every_seat_taken_is_eligible(world: World) -> None:
+    alice, bob = world.validators
+    await _completed(world, bob, 1, world.clock())
+    async with world.client() as client:
+        assert not await _eligible(client, alice)
+        await Presence(world.database.engine).asked(alice.hotkey, world.clock() - PRESENT)
+        assert not await _eligible(client, alice), "it has stopped asking"
+        assert (await _claim(client, alice)) is None
+        assert await _eligible(client, alice)
+    async with world.client() as other:
+        assert await _eligible(other, alice), "whichever process it asked"
+
+
+async def test_who_asks_and_does_not_do_what_it_is_given_is_not_eligible(world: World) -> None:
+    alice, bob = world.validators
+    await _completed(world, bob, 1, world.clock())
+    await world.open(problems=1, needed=1, number=2)
+    async with world.client() as client:
+        assert (await _claim(client, alice)) is not None
+        assert await _eligible(client, alice), "it is at work"
+        later = world.clock() + timedelta(minutes=10)
+        assert len(await world.queue.expire(later)) == 1
+        await _completed(world, bob, 2, later)
+        assert (await _claim(client, alice)) is None
+        assert not await _eligible(client, alice)
+
+
+async def _eligible(client: httpx.AsyncClient, who: Validator) -> bool:
+    answer = await client.get("/v1/validator/weight-salt", headers=who.headers())
+    return bool(answer.json()["eligible"])
+
+
+async def _claim(client: httpx.AsyncClient, who: Validator) -> dict[str, Any] | None:
+    answer = await client.post("/v1/validator/work/claim", headers=who.headers())
+    return dict(answer.json()) if answer.status_code == 200 else None
 
 
 async def _completed(world: World, who: Validator, number: int, at: datetime) -> None:

@@ -51,7 +51,7 @@ class Parts(Protocol):
         ...
 
     def keep(self, key: str, target: str, length: int) -> AsyncIterator[bytes]:
-        """Move an object to where no link leads; its bytes, as they are from then on."""
+        """Move or copy an object to where no link leads; its bytes, as they are from then on."""
         ...
 
     async def remove(self, key: str) -> None:
@@ -105,18 +105,12 @@ class LocalParts:
 class S3Parts:
     """Parts in an S3-compatible store, by its own presigned links."""
 
-    def __init__(
-        self,
-        store: S3Store,
-        clock: Callable[[], datetime],
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
+    def __init__(self, store: S3Store, clock: Callable[[], datetime]) -> None:
         self._store = store
         self._clock = clock
-        self._transport = transport
 
     def _client(self) -> httpx.AsyncClient:
-        return httpx.AsyncClient(timeout=_TIMEOUT_S, transport=self._transport)
+        return httpx.AsyncClient(timeout=_TIMEOUT_S)
 
     def _url(self, key: str) -> str:
         return self._store.download_url(key, base_url="", now=self._clock(), ttl_s=_TTL_S)
@@ -195,6 +189,12 @@ async def remove_kept(parts: Parts, object_id: UUID, count: int) -> None:
     """Forget the parts under an id."""
     for number in range(count):
         await parts.remove(kept_part(object_id, number))
+
+
+async def remove_uploaded(parts: Parts, upload_id: UUID, count: int) -> None:
+    """Forget the parts of an upload, so that they may be sent again."""
+    for number in range(count):
+        await parts.remove(upload_part(upload_id, number))
 
 
 def _check(answer: httpx.Response) -> None:

@@ -24,6 +24,7 @@ from arena.api.artefact_objects import (
     open_parts,
     part_lengths,
     remove_kept,
+    remove_uploaded,
     upload_part,
 )
 from arena.api.errors import Code, Refusal
@@ -169,6 +170,8 @@ class ArtefactStore:
         digest, size = await keep_all(self._parts, row.upload_id, object_id, lengths)
         if (digest, size) != (sha256, row.bytes):
             await remove_kept(self._parts, object_id, len(lengths))
+            # A store that copied them would go on showing them as parts that have come.
+            await remove_uploaded(self._parts, row.upload_id, len(lengths))
             raise Refusal(Code.INVALID_FILE, f"the bytes that came have the SHA-256 {digest}")
         values = {
             "sha256": bytes.fromhex(sha256),

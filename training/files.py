@@ -48,7 +48,7 @@ def write_directory(target: Path, fill: Callable[[Path], None]) -> None:
     Everything is on the disk before it takes its name; whatever fails leaves no trace. What
     stands at `target` before is replaced. Raises DiskFullError or CheckpointError.
     """
-    partial = target.with_name(f".{target.name}.partial")
+    partial = partial_of(target)
     with disk(target):
         target.parent.mkdir(parents=True, exist_ok=True)
         remove_directory(partial)
@@ -65,9 +65,14 @@ def write_directory(target: Path, fill: Callable[[Path], None]) -> None:
         raise
 
 
+def partial_of(path: Path) -> Path:
+    """Where what is to become `path` lies until it is whole; a killed process leaves it."""
+    return path.with_name(f".{path.name}.partial")
+
+
 def write_file(path: Path, content: bytes) -> None:
     """A whole file or none, on the disk when this returns. Raises as `write_directory`."""
-    partial = path.with_name(f".{path.name}.partial")
+    partial = partial_of(path)
     try:
         with disk(path):
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,16 @@ import typer
 
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from sandbox.terminal import JsonFile, console, plain, write_json
-from training.commands.scored import read_scored
+from training.commands.options import (
+    CatalogPath,
+    GuardingCorpora,
+    Out,
+    Partitions,
+    RecipeName,
+    Title,
+    TitleModel,
+    read_scored,
+)
 from training.dr_grpo import GrpoRecipe
 from training.recipe import load_recipe_of
 
@@ -20,19 +29,14 @@ _SHOWN = ("reward", "success", "groups_learnt", "kl", "mismatch_kl", "truncation
 
 @app.command()
 def grpo(
-    corpus: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="DIR", help="An exported corpus, whose partition guards; may be repeated."
-        ),
-    ],
+    corpus: GuardingCorpora,
     suite: Annotated[list[Path], typer.Option(help="Problems to roll out on; may be repeated.")],
-    catalog: Annotated[Path, typer.Option(help="A product file, or a built index.")],
-    out: Annotated[Path, typer.Option(help="Directory of the run; the same again goes on.")],
+    catalog: CatalogPath,
+    out: Out,
     start: Annotated[
         str | None, typer.Option("--from", help="The model to begin with, and to be held to.")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="A shipped recipe's name, or a file.")] = "drgrpo_v17",
+    recipe: RecipeName = "drgrpo_v17",
     teacher: Annotated[
         list[Path] | None,
         typer.Option(
@@ -43,14 +47,9 @@ def grpo(
     head: Annotated[
         Path | None, typer.Option(help="For `process`: what `arena train head` wrote.")
     ] = None,
-    partition: Annotated[
-        list[Path] | None,
-        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
-    ] = None,
-    title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.NONE,
-    title_model: Annotated[
-        str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
-    ] = DEFAULT_MODEL,
+    partition: Partitions = None,
+    title: Title = TitleMode.NONE,
+    title_model: TitleModel = DEFAULT_MODEL,
     json: JsonFile = None,
 ) -> None:
     """Dr. GRPO on rollouts of many turns, and write the model to OUT/model.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sandbox.terminal import JsonFile, console, plain, write_json
-from training.commands.scored import Scored, read_scored
+from training.commands.options import GuardingCorpora, Partitions, Scored, read_scored
 
 if TYPE_CHECKING:
     from training.rewards.process import Measured
@@ -18,21 +18,13 @@ app = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @app.command()
 def head(
-    corpus: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="DIR", help="An exported corpus, whose partition guards; may be repeated."
-        ),
-    ],
+    corpus: GuardingCorpora,
     out: Annotated[Path, typer.Option(help="Directory of the head; what is there is replaced.")],
     start: Annotated[
         str, typer.Option("--from", help="The model that the head reads: where GRPO will begin.")
     ],
     scored: Scored = None,
-    partition: Annotated[
-        list[Path] | None,
-        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
-    ] = None,
+    partition: Partitions = None,
     width: Annotated[int, typer.Option(min=1, help="Of the head's one hidden layer.")] = 128,
     epochs: Annotated[int, typer.Option(min=1, help="Passes over all turns.")] = 30,
     held_out: Annotated[

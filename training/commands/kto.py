@@ -10,7 +10,16 @@ import typer
 
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from sandbox.terminal import JsonFile, console, plain, write_json
-from training.commands.scored import Scored, read_scored
+from training.commands.options import (
+    GuardingCorpora,
+    Out,
+    Partitions,
+    RecipeName,
+    Scored,
+    Title,
+    TitleModel,
+    read_scored,
+)
 from training.kto import KtoRecipe
 from training.recipe import load_recipe_of
 
@@ -21,31 +30,21 @@ _SHOWN = ("loss", "kl", "reward_margin", "recommend_rate", "learning_rate")
 
 @app.command()
 def kto(
-    corpus: Annotated[
-        list[Path],
-        typer.Option(
-            metavar="DIR", help="An exported corpus, whose partition guards; may be repeated."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Directory of the run; the same again goes on.")],
+    corpus: GuardingCorpora,
+    out: Out,
     start: Annotated[
         str | None, typer.Option("--from", help="The model to begin with, and to be held to.")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="A shipped recipe's name, or a file.")] = "kto_b002",
-    partition: Annotated[
-        list[Path] | None,
-        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
-    ] = None,
+    recipe: RecipeName = "kto_b002",
+    partition: Partitions = None,
     scored: Scored = None,
     suite: Annotated[
         list[Path] | None,
         typer.Option(help="Problems of which some watch the recommend rate; may be repeated."),
     ] = None,
     catalog: Annotated[Path | None, typer.Option(help="A product file, or a built index.")] = None,
-    title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.NONE,
-    title_model: Annotated[
-        str, typer.Option(help="For --title embedding: a sentence-transformers name or folder.")
-    ] = DEFAULT_MODEL,
+    title: Title = TitleMode.NONE,
+    title_model: TitleModel = DEFAULT_MODEL,
     json: JsonFile = None,
 ) -> None:
     """Learn from strictly scored trajectories which to prefer, and write the model to OUT/model.

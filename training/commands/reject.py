@@ -10,6 +10,15 @@ import typer
 
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from sandbox.terminal import JsonFile, console, plain, write_json
+from training.commands.options import (
+    CatalogPath,
+    Corpora,
+    Out,
+    Partitions,
+    RecipeName,
+    Title,
+    TitleModel,
+)
 from training.recipe import load_recipe_of
 from training.rejection import RejectRecipe, mixed
 
@@ -26,24 +35,15 @@ _SHOWN = ("loss", "held_out_loss", "learning_rate")
 
 @app.command()
 def reject(
-    corpus: Annotated[
-        list[Path], typer.Option(metavar="DIR", help="An exported corpus; may be repeated.")
-    ],
+    corpus: Corpora,
     suite: Annotated[list[Path], typer.Option(help="The problems, with rewards; may be repeated.")],
-    catalog: Annotated[Path, typer.Option(help="A product file, or a built index.")],
+    catalog: CatalogPath,
     start: Annotated[str, typer.Option("--from", help="The model that samples and then learns.")],
-    out: Annotated[Path, typer.Option(help="Directory of the run; the same again goes on.")],
-    recipe: Annotated[
-        str, typer.Option(help="A shipped recipe's name, or a file.")
-    ] = "rejection_v2",
-    partition: Annotated[
-        list[Path] | None,
-        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
-    ] = None,
-    title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.LEXICAL,
-    title_model: Annotated[
-        str, typer.Option(help="The model that compares titles.")
-    ] = DEFAULT_MODEL,
+    out: Out,
+    recipe: RecipeName = "rejection_v2",
+    partition: Partitions = None,
+    title: Title = TitleMode.NONE,
+    title_model: TitleModel = DEFAULT_MODEL,
     json: JsonFile = None,
 ) -> None:
     """Sample rollouts of a model, keep what solves strictly, and learn from it.

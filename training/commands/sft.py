@@ -10,6 +10,7 @@ from rich.table import Table
 
 from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Json, JsonObject
+from training.commands.options import Corpora, Out, Partitions, RecipeName
 from training.recipe import load_recipe_of
 from training.sft import SftRecipe
 
@@ -23,19 +24,14 @@ _SHOWN = ("loss", "held_out_loss", "held_out_recommended_digits", "learning_rate
 
 @app.command()
 def sft(
-    corpus: Annotated[
-        list[Path], typer.Option(metavar="DIR", help="An exported corpus; may be repeated.")
-    ],
-    out: Annotated[Path, typer.Option(help="Directory of the run; the same again goes on.")],
-    recipe: Annotated[str, typer.Option(help="A shipped recipe's name, or a file.")] = "sft",
+    corpus: Corpora,
+    out: Out,
+    recipe: RecipeName = "sft",
     start: Annotated[
         str | None,
         typer.Option("--from", help="A model's directory or name, instead of the recipe's base."),
     ] = None,
-    partition: Annotated[
-        list[Path] | None,
-        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
-    ] = None,
+    partition: Partitions = None,
     matched: Annotated[
         Path | None,
         typer.Option(

@@ -10,6 +10,15 @@ import typer
 
 from arena.problems.titles import DEFAULT_MODEL, TitleMode
 from sandbox.terminal import JsonFile, console, plain, write_json
+from training.commands.options import (
+    CatalogPath,
+    Corpora,
+    Out,
+    Partitions,
+    RecipeName,
+    Title,
+    TitleModel,
+)
 from training.exceptions import NothingToLearnError
 from training.recipe import load_recipe_of
 from training.teacher import TeacherRecipe
@@ -26,12 +35,10 @@ _SHOWN = ("loss", "held_out_loss", "learning_rate")
 
 @app.command()
 def teacher(
-    corpus: Annotated[
-        list[Path], typer.Option(metavar="DIR", help="An exported corpus; may be repeated.")
-    ],
+    corpus: Corpora,
     suite: Annotated[list[Path], typer.Option(help="The problems, with rewards; may be repeated.")],
-    catalog: Annotated[Path, typer.Option(help="A product file, or a built index.")],
-    out: Annotated[Path, typer.Option(help="Directory of the run; the same again goes on.")],
+    catalog: CatalogPath,
+    out: Out,
     teacher_url: Annotated[
         str, typer.Option(help="The teacher's server, http://…/v1; standin is the rule-based one.")
     ],
@@ -41,15 +48,10 @@ def teacher(
     teacher: Annotated[
         str | None, typer.Option("--teacher", help="The teacher's name on its server.")
     ] = None,
-    recipe: Annotated[str, typer.Option(help="A shipped recipe's name, or a file.")] = "opd_sonnet",
-    partition: Annotated[
-        list[Path] | None,
-        typer.Option(help="What it holds for evaluation is refused, too; may be repeated."),
-    ] = None,
-    title: Annotated[TitleMode, typer.Option(help="How titles are compared.")] = TitleMode.LEXICAL,
-    title_model: Annotated[
-        str, typer.Option(help="The model that compares titles.")
-    ] = DEFAULT_MODEL,
+    recipe: RecipeName = "opd_sonnet",
+    partition: Partitions = None,
+    title: Title = TitleMode.NONE,
+    title_model: TitleModel = DEFAULT_MODEL,
     json: JsonFile = None,
 ) -> None:
     """Let a stronger model work on the training problems, and learn from what it solves.

@@ -27,7 +27,7 @@ from arena.settings import load_settings
 from sandbox.isolation import workers_that_fit
 from sandbox.terminal import JsonFile, console, plain, write_json
 from scoring.types import Json, Problem
-from training.evaluation.directory import read_evaluation, write_whole
+from training.evaluation.directory import read_evaluation
 from training.evaluation.held_out import held_out
 from training.evaluation.picture import picture
 from training.evaluation.report import Comparison, Report, against, report
@@ -37,6 +37,7 @@ from training.evaluation.sampled import SampleSettings
 from training.evaluation.table import report_markdown, table
 from training.evaluation.target import open_target
 from training.exceptions import EvaluationError
+from training.files import write_file, write_json_file
 
 app = typer.Typer(
     help="Evaluate a model.", rich_markup_mode=None, no_args_is_help=True, add_completion=False
@@ -235,9 +236,9 @@ def _finish(found: Report, earlier: Sequence[Report], out: Path, json: Path | No
     rows = table([*earlier, found])
     text = report_markdown([*earlier, found], comparisons)
     value = _value(found, comparisons) | {"table": [row.to_json() for row in rows]}
-    write_whole(out / "report.md", text.encode("utf-8", "replace"))
-    write_whole(out / "table.svg", picture(rows))
-    write_json(value, out / "report.json")
+    write_file(out / "report.md", text.encode("utf-8", "replace"))
+    write_file(out / "table.svg", picture(rows))
+    write_json_file(out / "report.json", value)
     console.print(_readable(text))
     console.print(f"report: {plain(str(out / 'report.md'))}", soft_wrap=True)
     write_json(value, json)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from arena.runs.execution import World
 from scoring.types import Bucket, JsonObject, Problem
 from training.evaluation.sampled import SampleSettings
 from training.exceptions import EvaluationError, OtherRunError
+from training.files import partial_of, write_file
 
 MANIFEST = "evaluation.json"
 _LOCK = ".lock"
@@ -126,8 +126,8 @@ def read_evaluation(path: Path) -> Evaluation:
 def begin_or_go_on(path: Path, inputs: Inputs) -> tuple[Evaluation, IO[bytes]]:
     """Begin an evaluation in `path`, or go on with the one begun there; it and its lock.
 
-    Raises OtherRunError naming what differs, and EvaluationError when the directory holds
-    something else or another process evaluates in it.
+    Raises OtherRunError naming what differs, EvaluationError when the directory holds
+    something else or another process evaluates in it, and what `write_file` does.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -140,25 +140,15 @@ def begin_or_go_on(path: Path, inputs: Inputs) -> tuple[Evaluation, IO[bytes]]:
             _refuse_others(path, now)
         else:
             _refuse_strangers(path)
-            write_whole(path / MANIFEST, canonical(now) + b"\n")
+            write_file(path / MANIFEST, canonical(now) + b"\n")
         return read_evaluation(path), lock
     except BaseException:
         lock.close()
         raise
 
 
-def write_whole(target: Path, content: bytes) -> None:
-    """Whole or not at all, whenever the process or the machine dies."""
-    new = target.with_name(target.name + ".new")
-    with new.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(target)
-
-
 def _refuse_strangers(path: Path) -> None:
-    strangers = {entry.name for entry in path.iterdir()} - {_LOCK, MANIFEST + ".new"}
+    strangers = {entry.name for entry in path.iterdir()} - {_LOCK, partial_of(path / MANIFEST).name}
     if strangers:
         raise EvaluationError(
             f"{path} is no evaluation's directory and is not empty (it has {min(strangers)})",

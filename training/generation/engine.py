@@ -95,8 +95,8 @@ class Engine:
         self.model: Any = model
         self.limits = limits or EngineLimits()
         config: Any = model.config
-        if "sliding_attention" in (getattr(config, "layer_types", None) or ()):
-            raise PolicyError("models with sliding attention are not served here")
+        slides = "sliding_attention" in (getattr(config, "layer_types", None) or ())
+        self._window: int | None = config.sliding_window if slides else None
         known = int(config.max_position_embeddings)
         self.context = min(self.limits.context or known, known)
         self.counts = EngineCounts()
@@ -140,7 +140,8 @@ class Engine:
         if request in self._waiting:
             self._waiting.remove(request)
         elif request in self._running:
-            self._leave(self._running.index(request))
+            with torch.inference_mode():  # as the cache was made
+                self._leave(self._running.index(request))
         request.stop = request.stop or Stop.ERROR
 
     def cancel_all(self) -> None:
@@ -288,7 +289,10 @@ class Engine:
         ends = sorted({len(piece) - 1 for piece in pieces})
         answer = self.model(
             input_ids=torch.from_numpy(ids).to(device),
-            attention_mask={"full_attention": self._cache.mask()},
+            attention_mask={
+                "full_attention": self._cache.mask(),
+                "sliding_attention": self._cache.mask(self._window),
+            },
             position_ids=self._cache.places,
             past_key_values=self._cache,
             use_cache=True,

@@ -123,12 +123,11 @@ class EnginePolicy:
     async def _drive(self) -> None:
         """Step until nothing is left to do."""
         while True:
-            for request in self._given_up:
-                self.engine.cancel(request)
-            self._given_up.clear()
-            if not self.engine.busy:
-                return
             try:
+                while self._given_up:
+                    self.engine.cancel(self._given_up.pop())
+                if not self.engine.busy:
+                    return
                 stopped = await self._in_thread(self.engine.step)
             except asyncio.CancelledError:
                 raise

@@ -123,17 +123,21 @@ class SlotCache:
         """The position of each token of the pass: (rows of the pass, width)."""
         return self._places
 
-    def mask(self) -> Tensor | None:
-        """What each token of the pass may see: itself and what stands before it in its row.
+    def mask(self, window: int | None = None) -> Tensor | None:
+        """What each token of the pass may see: itself and what stands before it in its row,
+        or, with a `window`, so many tokens of it.
 
         True is seen; (rows, 1, width, positions). None where that is plain causality: rows
         from their beginning, or one token that sees all of its row.
         """
         rows, width = self._places.shape
-        if width == self._shown or rows == width == 1:
+        bounded = window is not None and window < self._shown
+        if not bounded and (width == self._shown or rows == width == 1):
             return None
         seen = torch.arange(self._shown, device=self._places.device)
-        return seen <= self._places[:, None, :, None]
+        places = self._places[:, None, :, None]
+        before = seen <= places
+        return before & (seen > places - window) if window is not None else before
 
     def update(
         self, keys: Tensor, values: Tensor, layer: int, *_: object, **__: object

@@ -45,6 +45,23 @@ def test_log_probabilities_are_those_of_a_plain_pass_at_the_temperature(
     assert said.logprobs == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.parametrize("window", [2, 8])
+def test_a_sliding_layer_sees_in_the_cache_what_it_sees_in_a_plain_pass(window: int) -> None:
+    """Prompts of several widths in one batch, cut up, and a second turn out of the cache."""
+    kinds = ["sliding_attention", "full_attention"]
+    model = tiny_model(use_sliding_window=True, sliding_window=window, layer_types=kinds)
+    runner = Engine(model, EngineLimits(3, None, 16))
+    drawing = Sampling(1.0, max_tokens=12, seed=5)
+    for turn in range(2):
+        given = [prompt(length + 30 * turn, seed=length) for length in (1, 7, 30)]
+        requests = [runner.submit(one, drawing, NEVER) for one in given]
+        finished(runner)
+        for one, request in zip(given, requests, strict=True):
+            said = request.generated
+            expected = plain_logprobs(model, one, said.ids, 1.0)
+            assert said.logprobs == pytest.approx(expected, abs=1e-4)
+
+
 def test_greedy_tokens_are_those_of_a_plain_pass() -> None:
     given = prompt(20, seed=2)
     said = alone(given, Sampling(0.0, max_tokens=12))
@@ -158,10 +175,16 @@ def test_another_conversation_with_the_same_beginning_does_not_take_the_row() ->
     assert next_turn.cached == 80 + 20 - 1
 
 
-def test_a_cancelled_request_makes_room_and_disturbs_nobody() -> None:
+@pytest.mark.parametrize("first", [False, True])
+def test_a_cancelled_request_makes_room_and_disturbs_nobody(first: bool) -> None:
     runner = engine(batch=2)
+    drawing = Sampling(1.0, max_tokens=20, seed=2)
+    if first:
+        # The other one takes its row over.
+        dropped = runner.submit(prompt(15, seed=2), drawing, NEVER)
     kept = runner.submit(prompt(12, seed=1), Sampling(1.0, max_tokens=20, seed=1), NEVER)
-    dropped = runner.submit(prompt(15, seed=2), Sampling(1.0, max_tokens=20, seed=2), NEVER)
+    if not first:
+        dropped = runner.submit(prompt(15, seed=2), drawing, NEVER)
     queued = runner.submit(prompt(18, seed=3), Sampling(1.0, max_tokens=20, seed=3), NEVER)
     runner.step()
     runner.cancel(dropped)
@@ -196,11 +219,9 @@ def test_broken_weights_are_told_and_sample_nothing() -> None:
         runner.step()
 
 
-def test_models_and_prompts_that_cannot_be_served_are_refused() -> None:
+def test_a_prompt_without_a_token_is_refused() -> None:
     with pytest.raises(PolicyError, match="without a token"):
         engine().submit([], Sampling(), NEVER)
-    with pytest.raises(PolicyError, match="sliding"):
-        Engine(tiny_model(use_sliding_window=True, sliding_window=8, max_window_layers=0))
 
 
 def test_the_models_own_attention_is_back_after_each_step() -> None:

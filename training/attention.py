@@ -32,22 +32,27 @@ def packed_samples(
     dropout: float = 0.0,
     scaling: float | None = None,
     *,
+    sliding_window: int | None = None,
     lengths: tuple[int, ...] | None = None,
     **more: Any,
 ) -> tuple[Tensor, None]:
     """Attention of one row [1, heads, T, width] that holds samples of these `lengths`.
 
-    Without `lengths` the row is one sample. Answers [1, T, heads, width].
+    Without `lengths` the row is one sample. With a `sliding_window` a token sees itself and
+    what comes within the window before it. Answers [1, T, heads, width].
     """
-    if lengths is None or len(lengths) == 1:
+    lengths = lengths or (query.shape[2],)
+    if sum(lengths) != query.shape[2] or query.shape[0] != 1:
+        raise ValueError(f"samples of {sum(lengths)} tokens in a row of {query.shape[2]}")
+    if query.is_cuda and query.dtype in _HALF and dropout == 0.0:
+        return _one_kernel(query, key, value, scaling, lengths, sliding_window), None
+    if sliding_window is not None:
+        return _near(query, key, value, scaling, lengths, sliding_window, dropout), None
+    if len(lengths) == 1:
         done: tuple[Tensor, None] = sdpa_attention_forward(
             module, query, key, value, attention_mask, dropout, scaling, **more
         )
         return done
-    if sum(lengths) != query.shape[2] or query.shape[0] != 1:
-        raise ValueError(f"samples of {sum(lengths)} tokens in a row of {query.shape[2]}")
-    if query.is_cuda and query.dtype in _HALF and dropout == 0.0:
-        return _one_kernel(query, key, value, scaling, lengths), None
     pieces = [torch.split(states, list(lengths), dim=2) for states in (query, key, value)]
     parts = [
         scaled_dot_product_attention(
@@ -58,8 +63,41 @@ def packed_samples(
     return torch.cat(parts, dim=2).transpose(1, 2).contiguous(), None
 
 
+def _near(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scaling: float | None,
+    lengths: tuple[int, ...],
+    window: int,
+    dropout: float,
+) -> Tensor:
+    """Attention to the last few tokens alone: one product for each place in the window, so
+    that time and memory go with T times the window and not with T squared."""
+    width = query.shape[-1]
+    groups = query.shape[1] // key.shape[1]
+    key, value = (states.repeat_interleave(groups, dim=1) for states in (key, value))
+    begins = torch.repeat_interleave(
+        torch.tensor([0, *accumulate(lengths)][:-1]), torch.tensor(lengths)
+    ).to(query.device)
+    places = torch.arange(query.shape[2], device=query.device)
+    behind = [(places - back).clamp(min=0) for back in range(min(window, max(lengths)))]
+    outside = torch.stack([places - back < begins for back in range(len(behind))], dim=-1)
+    scale = width**-0.5 if scaling is None else scaling
+    scores = torch.stack([(query * key[:, :, at]).sum(-1) for at in behind], dim=-1) * scale
+    scores = scores.float().masked_fill(outside, -torch.inf)
+    weights = torch.dropout(scores.softmax(-1), dropout, train=True).to(value.dtype)
+    out = sum(weights[..., back, None] * value[:, :, at] for back, at in enumerate(behind))
+    return torch.as_tensor(out).transpose(1, 2).contiguous()
+
+
 def _one_kernel(
-    query: Tensor, key: Tensor, value: Tensor, scaling: float | None, lengths: tuple[int, ...]
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    scaling: float | None,
+    lengths: tuple[int, ...],
+    window: int | None,
 ) -> Tensor:
     from torch.nn.attention.varlen import varlen_attn
 
@@ -74,7 +112,7 @@ def _one_kernel(
         longest,
         longest,
         scale=scaling,
-        window_size=(-1, 0),
+        window_size=(-1 if window is None else window - 1, 0),
         enable_gqa=True,
     )
     return torch.as_tensor(out)[None]

@@ -182,6 +182,12 @@ def random_qwen3(size: SizeSettings, tokenizer: PreTrainedTokenizerBase, seed: i
         rope_parameters={"rope_type": "default", "rope_theta": size.rope_theta},
         tie_word_embeddings=size.tie,
         initializer_range=size.initial_scale,
+        use_sliding_window=size.sliding_layers > 0,
+        sliding_window=size.sliding_window,
+        layer_types=[
+            "sliding_attention" if layer < size.sliding_layers else "full_attention"
+            for layer in range(size.layers)
+        ],
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,

@@ -75,6 +75,18 @@ class SizeSettings(Settings):
     """Standard deviation of one vector that all tokens' first embeddings share. Attention to a
     place, such as the token before, needs something that all tokens have in common; a small
     model comes to copy in fewer tokens when it need not find that first."""
+    sliding_layers: Annotated[int, Field(ge=0)] = 0
+    """So many layers, from the first, see `sliding_window` tokens and no more. To copy, a model
+    has to tell what came before what: where a first layer sees two tokens it need not find that
+    out, and learns to copy in a tenth of the tokens (docs/training.md)."""
+    sliding_window: Annotated[int, Field(ge=2)] = 2
+    """Itself among them."""
+
+    @model_validator(mode="after")
+    def _some_layer_sees_all(self) -> SizeSettings:
+        if self.sliding_layers >= self.layers:
+            raise ValueError("sliding_layers: some layer has to see the whole conversation")
+        return self
 
 
 class TokenizerSettings(Settings):

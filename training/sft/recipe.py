@@ -19,6 +19,7 @@ from training.recipe import (
     Share,
     Stage,
 )
+from training.sft.drills import DrillSettings
 
 
 class SftSettings(Settings):
@@ -42,6 +43,8 @@ class SftSettings(Settings):
     context_loss: NotNegative = 0.0
     """Weight of predicting what the model is shown, against 1 for what it is to say. Only for
     random weights, which have to learn what text looks like."""
+    drills: DrillSettings | None = None
+    """Practice in copying, before the rows and beside them. Only for random weights."""
     save: Literal["merged", "adapter"] = "merged"
 
 
@@ -52,7 +55,9 @@ class SftRecipe(Recipe):
     sft: SftSettings
 
     @model_validator(mode="after")
-    def _context_only_for_new(self) -> SftRecipe:
-        if self.sft.context_loss and (self.base is None or self.base.size is None):
-            raise ValueError("context_loss is for a base of random weights")
+    def _some_only_for_new(self) -> SftRecipe:
+        asked = {"context_loss": self.sft.context_loss, "drills": self.sft.drills}
+        for name, value in asked.items():
+            if value and (self.base is None or self.base.size is None):
+                raise ValueError(f"{name}: for a base of random weights")
         return self

@@ -35,6 +35,7 @@ from training.recipe import BaseSettings
 from training.render.chat import ChatRenderer
 from training.render.checking import Scaffold
 from training.render.rows import render_rows, system_block
+from training.sft.drills import Drills
 from training.sft.measuring import HeldOut
 from training.sft.objective import SftObjective
 from training.sft.recipe import SftSettings
@@ -181,6 +182,7 @@ class Prepared:
     measure: HeldOut | None
     scaffold: Scaffold
     counts: JsonObject
+    drills: Drills | None = None
 
 
 def open_base(
@@ -237,7 +239,12 @@ def prepare(
         dtype = compute_dtype(task.settings.loop, device)
         measure = HeldOut(measured_on.samples, tokenizer, capacity, dtype)
     counts: JsonObject = {"learnt": rendered.to_json(), "held_out": measured_on.to_json()}
-    return Prepared(rendered.samples, measure, Scaffold.of(tokenizer), counts)
+    drills = None
+    if task.settings.drills is not None:
+        drills = Drills(learnt, tokenizer, task.settings.drills, task.seed)
+        if not drills:
+            raise CorpusRefusedError("no row shows two products: there is nothing to practise with")
+    return Prepared(rendered.samples, measure, Scaffold.of(tokenizer), counts, drills)
 
 
 def _train(
@@ -259,7 +266,13 @@ def _train(
         model = add_lora(backbone, settings.lora, task.seed)
     model.to(device)
     objective = SftObjective(
-        prepared.samples, settings, task.seed, prepared.scaffold, task.admit, prepared.measure
+        prepared.samples,
+        settings,
+        task.seed,
+        prepared.scaffold,
+        task.admit,
+        prepared.measure,
+        prepared.drills,
     )
     optimiser = settings.optimiser.model_copy(update={"learning_rate": rate})
     run = Run(folder, f"{identity} {rate:g}", task.seed, optimiser, settings.loop)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from transformers import PreTrainedModel
 
 from tests.unit.training.small import SIZE, TOKENIZER_TEXTS, sample_of, tokenizer_of
 from training.attention import packed_attention
@@ -15,7 +16,10 @@ from training.forward import core_of, hidden_states
 from training.packing import group_by_length, join, pack
 from training.tokenizing.small import LEAST
 
-MODEL = random_qwen3(SIZE, tokenizer_of(TOKENIZER_TEXTS, LEAST + 50), seed=1).model
+TOKENIZER = tokenizer_of(TOKENIZER_TEXTS, LEAST + 50)
+MODEL = random_qwen3(SIZE, TOKENIZER, seed=1).model
+SLIDING = SIZE.model_copy(update={"sliding_layers": 1, "sliding_window": 3})
+SLIDING_MODEL = random_qwen3(SLIDING, TOKENIZER, seed=1).model
 SAMPLES = [
     sample_of([5, 6, 7, 8, 9], [0, 0, 1, 1, 1], "a"),
     sample_of([9, 8, 7], [0, 1, 1], "b"),
@@ -45,23 +49,40 @@ def test_a_pack_holds_its_samples_as_they_are() -> None:
 
 
 @torch.no_grad()
-def test_no_sample_sees_another() -> None:
+@pytest.mark.parametrize("model", [MODEL, SLIDING_MODEL], ids=["full", "sliding"])
+def test_no_sample_sees_another(model: PreTrainedModel) -> None:
     together = join(SAMPLES)
-    with packed_attention(core_of(MODEL)):
-        packed = hidden_states(MODEL, together)[0]
-        alone = [hidden_states(MODEL, join([sample]))[0] for sample in SAMPLES]
+    with packed_attention(core_of(model)):
+        packed = hidden_states(model, together)[0]
+        alone = [hidden_states(model, join([sample]))[0] for sample in SAMPLES]
     assert torch.allclose(packed, torch.cat(alone), atol=1e-5)
 
 
 @torch.no_grad()
-def test_packed_states_are_those_of_the_models_own_attention() -> None:
-    with packed_attention(core_of(MODEL)):
-        packed = hidden_states(MODEL, join(SAMPLES))[0]
+@pytest.mark.parametrize("model", [MODEL, SLIDING_MODEL], ids=["full", "sliding"])
+def test_packed_states_are_those_of_the_models_own_attention(model: PreTrainedModel) -> None:
+    with packed_attention(core_of(model)):
+        packed = hidden_states(model, join(SAMPLES))[0]
     own = [
-        MODEL.base_model(input_ids=torch.as_tensor(s.ids).long()[None]).last_hidden_state[0]
+        model.base_model(input_ids=torch.as_tensor(s.ids).long()[None]).last_hidden_state[0]
         for s in SAMPLES
     ]
     assert torch.allclose(packed, torch.cat(own), atol=1e-5)
+
+
+@torch.no_grad()
+def test_a_sliding_layer_sees_its_window_and_no_more() -> None:
+    with packed_attention(core_of(SLIDING_MODEL)):
+        first = SLIDING_MODEL.base_model.layers[0].self_attn
+        seen: list[torch.Tensor] = []
+        hook = first.register_forward_hook(lambda module, inputs, output: seen.append(output[0]))
+        try:
+            for ids in ([1, 2, 3, 4, 5, 6, 7], [7, 7, 7, 7, 5, 6, 7]):
+                hidden_states(SLIDING_MODEL, join([sample_of(ids, [0] * 6 + [1], "a")]))
+        finally:
+            hook.remove()
+    same = torch.isclose(seen[0], seen[1], atol=1e-6).all(-1)[0]
+    assert same.tolist() == [False] * 6 + [True]
 
 
 def test_no_gradient_flows_from_one_sample_to_another() -> None:

@@ -60,6 +60,7 @@ def test_tiny_is_a_model_of_five_to_twenty_five_million_weights() -> None:
         (changed(optimiser={"learning_rate": float("nan")}), "sft.optimiser.learning_rate: "),
         (changed(repeat={"hat": 3}), "sft.repeat.hat"),
         (changed(context_loss=0.5), "random weights"),
+        (changed(drills={"updates": 3}), "random weights"),
     ],
 )
 def test_a_wrong_recipe_is_one_line_that_names_the_place(text: str, said: str) -> None:

@@ -94,6 +94,9 @@ def evaluation(
     top_p: Annotated[
         float | None, typer.Option(min=0.01, max=1.0, help="Instead of the agent's own.")
     ] = None,
+    turn_tokens: Annotated[
+        int | None, typer.Option(min=16, help="The most that one answer may have.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the samples; default 0.")] = None,
     corpus: Annotated[
         Path | None, typer.Option(help="Only problems that this corpus holds out.")
@@ -132,7 +135,7 @@ def evaluation(
     else:
         if not suite or catalog is None:
             raise EvaluationError("an evaluation needs problems", remedy="give --suite, --catalog")
-        chosen = _chosen(recipe, agent, samples, temperature, top_p, seed, target)
+        chosen = _chosen(recipe, agent, samples, temperature, top_p, turn_tokens, seed, target)
         suites: Sequence[Suite] = [load_suite(path) for path in suite]
         if corpus is not None:
             suites = held_out(suites, corpus)
@@ -169,6 +172,7 @@ def _chosen(
     samples: int | None,
     temperature: float | None,
     top_p: float | None,
+    turn_tokens: int | None,
     seed: int | None,
     target: str,
 ) -> _Chosen:
@@ -184,12 +188,14 @@ def _chosen(
         agent, samples = agent or said.eval.agent, samples or said.eval.samples
         temperature = said.eval.temperature if temperature is None else temperature
         top_p = said.eval.top_p if top_p is None else top_p
+        turn_tokens = said.eval.turn_tokens if turn_tokens is None else turn_tokens
         seed = said.seed if seed is None else seed
     samples = samples or 1
     if samples > 1 and temperature is None:
         temperature = 0.9  # an agent's own is mostly 0, and k times that is one sample
     own = "distilled" if Path(target).is_dir() else "react"
-    return _Chosen(agent or own, SampleSettings(samples, temperature, top_p, seed or 0))
+    settings = SampleSettings(samples, temperature, top_p, seed or 0, turn_tokens)
+    return _Chosen(agent or own, settings)
 
 
 async def _evaluate(asked: _Asked, shipped: dict[str, Path]) -> Report:

@@ -18,6 +18,8 @@ class EvalSettings(Settings):
     temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     """None leaves to the agent what it asks for."""
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    turn_tokens: Annotated[int, Field(ge=16)] | None = None
+    """The most that one answer may have; None leaves it to the agent."""
 
 
 class EvalRecipe(Recipe):

@@ -27,6 +27,8 @@ class SampleSettings:
     temperature: float | None = None
     top_p: float | None = None
     seed: int = 0
+    turn_tokens: int | None = None
+    """The most that one answer may have; an agent that asks for fewer gets fewer."""
 
     def to_json(self) -> JsonObject:
         """By name."""
@@ -65,6 +67,10 @@ class SampledModels(ModelClient):
             params |= {"temperature": settings.temperature, "seed": self._seed(request)}
         if settings.top_p is not None:
             params["top_p"] = settings.top_p
+        if settings.turn_tokens is not None:
+            asked = params.get("max_tokens")
+            most = settings.turn_tokens
+            params["max_tokens"] = min(asked, most) if isinstance(asked, int) else most
         return params
 
     def _seed(self, request: ChatRequest) -> int:

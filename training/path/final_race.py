@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from training.path.running import Way
 
 RESULT: Final = "race.json"
-_NAMES = '\n\nfrom os import environ  # noqa: E402\n\nenviron["SANDBOX_MODEL"] = {name}\n'
-"""Put behind an agent's file: it then asks this model."""
+_NAMES = (
+    '\n\nfrom os import environ  # noqa: E402\n\nenviron["SANDBOX_MODEL"] = {name}\n'
+    "MAX_TOKENS = {turn_tokens}\n"
+)
+"""Put behind an agent's file: it then asks this model, for answers of so many tokens."""
 
 
 def race_at_the_end(way: Way, models: Sequence[str]) -> JsonObject:
@@ -46,7 +49,9 @@ async def _race(way: Way, models: Sequence[str]) -> JsonObject:
         for name in models:
             url = await stack.enter_async_context(running_model(layout.model(name), name))
             table.append({"model": name, "base_url": url, "server": "distilled"})
-            agents.append(str(agent_of(way.agents["distilled"], name, layout.out / "agents")))
+            path = layout.out / "agents" / f"distilled-{name}.py"
+            write_agent(path, way.agents["distilled"], name, recipe.race.turn_tokens)
+            agents.append(str(path))
         arguments = ["race", "run", *agents, "--suite", str(layout.held_out)]
         arguments += ["--catalog", str(layout.world), "--out", str(layout.race)]
         arguments += ["--limit", str(recipe.race.problems), "--model", SHOPPER]
@@ -60,12 +65,11 @@ async def _race(way: Way, models: Sequence[str]) -> JsonObject:
         )
 
 
-def agent_of(distilled: Path, model: str, directory: Path) -> Path:
-    """A copy of the agent that asks `model`, as `DIRECTORY/distilled-MODEL.py`."""
-    path = directory / f"distilled-{model}.py"
+def write_agent(path: Path, distilled: Path, model: str, turn_tokens: int) -> None:
+    """Write a copy of the agent that asks `model`, for at most so many tokens a turn."""
     source = distilled.read_text(encoding="utf-8").rstrip("\n")
-    write_file(path, (source + _NAMES.format(name=json.dumps(model))).encode())
-    return path
+    names = _NAMES.format(name=json.dumps(model), turn_tokens=turn_tokens)
+    write_file(path, (source + names).encode())
 
 
 def race_result(result: Path) -> list[JsonObject]:

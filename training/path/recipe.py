@@ -59,6 +59,8 @@ class RaceSettings(Settings):
     problems: Count
     """Of those held out."""
     minutes: Positive
+    turn_tokens: Count = 2_048
+    """The most that one answer of a trained model may have."""
 
 
 class PathRecipe(Recipe):

@@ -22,6 +22,11 @@ def test_the_evaluations_sampling_takes_the_agents_place_and_nothing_else() -> N
     assert (params["temperature"], params["top_p"], params["max_tokens"]) == (0.7, 0.9, 9)
 
 
+def test_an_answer_has_at_most_the_evaluations_tokens_and_the_agents() -> None:
+    assert sent(SampleSettings(turn_tokens=100))["max_tokens"] == 9
+    assert sent(SampleSettings(turn_tokens=4))["max_tokens"] == 4
+
+
 def test_a_seed_follows_from_evaluation_sample_and_conversation() -> None:
     settings = SampleSettings(2, temperature=0.7, seed=1)
     seeds = [
@@ -37,15 +42,16 @@ def test_a_seed_follows_from_evaluation_sample_and_conversation() -> None:
 
 def test_options_go_before_the_recipe_and_the_recipe_before_defaults() -> None:
     def chosen(recipe: str | None, samples: int | None, temperature: float | None) -> JsonObject:
-        return _chosen(recipe, None, samples, temperature, None, None, "x").settings.to_json()
+        said = _chosen(recipe, None, samples, temperature, None, None, None, "x")
+        return said.settings.to_json()
 
     assert chosen(None, None, None) == {
-        "samples": 1, "temperature": None, "top_p": None, "seed": 0,
+        "samples": 1, "temperature": None, "top_p": None, "seed": 0, "turn_tokens": None,
     }  # fmt: skip
     assert chosen(None, 4, None)["temperature"] == 0.9
     assert chosen("eval_pass8", None, None) == {
-        "samples": 8, "temperature": 0.9, "top_p": 0.95, "seed": 0,
+        "samples": 8, "temperature": 0.9, "top_p": 0.95, "seed": 0, "turn_tokens": None,
     }  # fmt: skip
     assert chosen("eval_pass8", 2, 0.5) == {
-        "samples": 2, "temperature": 0.5, "top_p": 0.95, "seed": 0,
+        "samples": 2, "temperature": 0.5, "top_p": 0.95, "seed": 0, "turn_tokens": None,
     }  # fmt: skip

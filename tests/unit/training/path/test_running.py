@@ -12,7 +12,7 @@ import pytest
 from scoring.types import JsonObject
 from training.exceptions import OtherRunError, OverBudgetError, StepFailedError
 from training.files import write_json_file
-from training.path.final_race import agent_of
+from training.path.final_race import write_agent
 from training.path.practice import chosen
 from training.path.recipe import PathRecipe
 from training.path.running import Way
@@ -76,13 +76,17 @@ def test_another_recipe_is_refused_in_the_same_directory(way: Way, tmp_path: Pat
 
 def test_the_copy_of_the_agent_asks_the_model_it_is_named_for(tmp_path: Path) -> None:
     shipped = tmp_path / "distilled.py"
-    shipped.write_text("from os import getenv\n\ndef asked():\n    return getenv('SANDBOX_MODEL')")
-    copy = agent_of(shipped, 'gr"po', tmp_path / "agents")
+    shipped.write_text(
+        "from os import getenv\n\nMAX_TOKENS = 9\n\n"
+        "def asked():\n    return getenv('SANDBOX_MODEL'), MAX_TOKENS"
+    )
+    copy = tmp_path / "agents" / "distilled-grpo.py"
+    write_agent(copy, shipped, 'gr"po', 320)
     program = f"import runpy; print(runpy.run_path({str(copy)!r})['asked']())"
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
     )
-    assert found.stdout.strip() == 'gr"po'
+    assert found.stdout.strip() == """('gr"po', 320)"""
 
 
 def test_the_same_seed_draws_the_same_problems() -> None:

@@ -36,6 +36,7 @@ JSON_FILES = frozenset(
         "tokenizer.json",
         "tokenizer_config.json",
         "special_tokens_map.json",
+        "training.json",
         ADAPTER_CONFIG,
         INDEX,
     }

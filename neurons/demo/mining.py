@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
+from pathlib import Path
 
 from arena.client.exceptions import RefusedError
+from arena.submissions.artefact_files import make_manifest
 from arena.submissions.miner_options import account, open_client
 from neurons.demo.contenders import Contender
 from neurons.demo.network import Network
@@ -26,12 +29,17 @@ class Answer:
         return {"admitted": self.version is not None, "rules": rules}
 
 
-async def submit(network: Network, contender: Contender) -> Answer:
-    """Submit a contender's file under its own hotkey, which has joined the subnet before."""
+async def submit(network: Network, contender: Contender, model: Path | None = None) -> Answer:
+    """Submit a contender's file under its own hotkey, which has joined the subnet before; with
+    the files of its `model`, if it brings one. Raises ArtefactError for files that it may not.
+    """
     who = account(network.url, contender.name, None, network.wallets)
+    manifest = None if model is None else await asyncio.to_thread(make_manifest, model)
     async with open_client(who) as client:
         try:
-            done = await client.submit(contender.name, contender.file.read_bytes())
+            if manifest is not None and model is not None:
+                await client.send_artefact(manifest, model)
+            done = await client.submit(contender.name, contender.file.read_bytes(), manifest)
         except RefusedError as error:
             return _refusal(error)
     return Answer(str(done.version_id), (), "admitted")

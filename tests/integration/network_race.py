@@ -7,11 +7,13 @@ whatever secret and beacon a race has, its standings are those of every other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import zstandard
 from rich.console import Console
 from sqlalchemy import Text, cast, func, select
 
@@ -25,7 +27,7 @@ from arena.settings import ArenaSettings
 from arena.work.types import EvaluationKind
 from neurons.demo import mining, watching
 from neurons.demo.bank import grow_bank
-from neurons.demo.contenders import SHIPPED
+from neurons.demo.contenders import SHIPPED, Contender
 from neurons.demo.network import Network
 from neurons.demo.story import Story
 from sandbox.catalog import open_catalog
@@ -60,6 +62,17 @@ SETTINGS = {
     "ARENA_VALIDATOR_SANDBOX_MEMORY_MIB": "512",
 }
 
+
+@dataclass(frozen=True)
+class Field:
+    """Who races, who watches, by which rules; and the models that agents bring, by name."""
+
+    agents: tuple[Contender, ...] = AGENTS
+    validators: tuple[str, ...] = VALIDATORS
+    rules: SeasonRules = RULES
+    models: Mapping[str, Path] = field(default_factory=dict)
+
+
 Disturb = Callable[[Network], Awaitable[None]]
 
 
@@ -72,9 +85,11 @@ class Ran:
     records: list[int]
     expected: int
     """Evaluations times validators times problems."""
+    answering: dict[str, set[str]]
+    """Which models answered each agent in the race, as its records have it."""
 
 
-async def race(home: Path, disturb: Disturb | None) -> Ran:
+async def race(home: Path, disturb: Disturb | None = None, racing: Field | None = None) -> Ran:
     """Start a network in an empty folder, race, and disturb it while some runs are in and
     others are not."""
     world = home / "world.jsonl.gz"
@@ -84,38 +99,43 @@ async def race(home: Path, disturb: Disturb | None) -> Ran:
     async with open_database(settings) as database:
         await database.ready()
         try:
-            return await _race(network, settings, database, disturb)
+            return await _race(network, settings, database, disturb, racing or Field())
         finally:
             network.stop()
 
 
 async def _race(
-    network: Network, settings: ArenaSettings, database: Database, disturb: Disturb | None
+    network: Network,
+    settings: ArenaSettings,
+    database: Database,
+    disturb: Disturb | None,
+    racing: Field,
 ) -> Ran:
+    rules = racing.rules
     journal = PostgresJournal(database.engine)
     at = datetime.now(UTC) - timedelta(hours=1)
     bank = await grow_bank(
-        journal, open_catalog(network.world), raced=RULES.drawn * 2 // 3, opened=3, seed=7, at=at
+        journal, open_catalog(network.world), raced=rules.drawn * 2 // 3, opened=3, seed=7, at=at
     )
-    assert len(bank.drawable()) == RULES.drawn
+    assert len(bank.drawable()) == rules.drawn
     network.begin_chain()
-    validators = {name: network.join(name, validates=True) for name in VALIDATORS}
-    for contender in AGENTS:
+    validators = {name: network.join(name, validates=True) for name in racing.validators}
+    for contender in racing.agents:
         network.join(contender.name)
     quiet = Console(quiet=True)
     story = Story(settings, quiet, None, network, journal, bank, "", validators)
 
     network.start_arena("arena", "--no-conductor")
-    _calendar(network, RULES, ARENA_CONDUCTOR_OPENS_RACES="false")
-    for contender in AGENTS:
-        answer = await mining.submit(network, contender)
+    _calendar(network, rules, ARENA_CONDUCTOR_OPENS_RACES="false")
+    for contender in racing.agents:
+        answer = await mining.submit(network, contender, racing.models.get(contender.name))
         assert answer.version is not None, answer.told
         story.versions[answer.version] = contender.name
-    for name in VALIDATORS:
+    for name in racing.validators:
         network.start_validator(name)
     await watching.qualified(story)
     network.members["calendar"].end()
-    _calendar(network, watching.closing_soon(RULES, datetime.now(UTC)))
+    _calendar(network, watching.closing_soon(rules, datetime.now(UTC)))
     await watching.drawn(story)
     if disturb is not None:
         await _some_are_in(database)
@@ -123,8 +143,8 @@ async def _race(
     season, result = await watching.decided(story)
     rows = race_standings(season, result)
     standings = [(story.versions[row.version], row.score, row.asr) for row in rows]
-    runs = RULES.drawn * len(AGENTS) * len(VALIDATORS)
-    return Ran(standings, await _records(database), runs)
+    runs = rules.drawn * len(racing.agents) * len(racing.validators)
+    return Ran(standings, await _records(database), runs, await _answering(database))
 
 
 def _calendar(network: Network, rules: SeasonRules, **settings: str) -> None:
@@ -153,3 +173,22 @@ async def _records(database: Database) -> list[int]:
     )
     async with database.engine.connect() as connection:
         return list((await connection.scalars(query)).all())
+
+
+async def _answering(database: Database) -> dict[str, set[str]]:
+    """The models of each agent in the race, by its records."""
+    races, runs, contents = schema.evaluations.c, schema.runs.c, schema.records.c
+    joined = schema.runs.join(schema.records, runs.record_hash == contents.record_hash).join(
+        schema.evaluations, runs.race_id == cast(races.evaluation_id, Text)
+    )
+    query = (
+        select(runs.agent, contents.content)
+        .select_from(joined)
+        .where(races.kind == EvaluationKind.RACE, runs.closed)
+    )
+    found: dict[str, set[str]] = {}
+    async with database.engine.connect() as connection:
+        for agent, content in await connection.execute(query):
+            record = json.loads(zstandard.decompress(content))
+            found.setdefault(agent, set()).add(record["conditions"]["model"])
+    return found

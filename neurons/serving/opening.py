@@ -35,7 +35,7 @@ from arena.wallets import Hotkey, open_hotkey
 from arena.work.queue import WorkQueue
 from neurons.chain import HotkeyWallet, open_chain
 from neurons.cli import SHIPPED_AGENTS
-from neurons.serving.chain import ReconnectingChain
+from neurons.reconnecting import ReconnectingChain
 from neurons.serving.exporting import CorpusExport
 from neurons.serving.options import ServeOptions
 from sandbox.catalog import open_catalog

@@ -10,7 +10,7 @@ import pytest
 
 from arena.exceptions import ChainRefusedError, ChainUnavailableError
 from neurons.chain import SubtensorChain
-from neurons.serving.chain import ReconnectingChain
+from neurons.reconnecting import ReconnectingChain
 from tests.unit.neurons.chain.local import Network, network
 
 

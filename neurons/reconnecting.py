@@ -1,9 +1,9 @@
-"""The chain of a serving process: connected when it is first asked, anew after a failure."""
+"""A chain that may be away: connected when it is first asked, anew after any failure."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import TypeVar
 
@@ -11,7 +11,7 @@ import structlog
 
 from arena.chain import Block, Commitment
 from arena.exceptions import ArenaError, ChainRefusedError, ChainUnavailableError
-from neurons.chain import Subnet, SubtensorChain
+from neurons.chain import Subnet, SubtensorChain, WeightsSet
 
 _log = structlog.get_logger(__name__)
 T = TypeVar("T")
@@ -21,8 +21,9 @@ OpenChain = Callable[[], AbstractAsyncContextManager[SubtensorChain]]
 
 
 class ReconnectingChain:
-    """Implements `arena.conducting.parts.ArenaChain`. An arena starts and goes on without a
-    chain; each call raises ChainUnavailableError while it is away."""
+    """Implements `arena.conducting.parts.ArenaChain`. Arenas and validators start and go on
+    without a chain; each call raises ChainUnavailableError while it is away, and
+    ChainRefusedError for what will not pass by itself."""
 
     def __init__(self, open_chain: OpenChain, timeout_s: float = TIMEOUT_S) -> None:
         self._open = open_chain
@@ -35,7 +36,7 @@ class ReconnectingChain:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._close()
+        await self.close()
 
     async def subnet(self) -> Subnet:
         """The metagraph now."""
@@ -57,6 +58,10 @@ class ReconnectingChain:
         """As `Chain.committed`."""
         return await self._ask(lambda chain: chain.committed(address))
 
+    async def set_weights(self, vector: Mapping[int, int]) -> WeightsSet:
+        """As `SubtensorChain.set_weights`."""
+        return await self._ask(lambda chain: chain.set_weights(vector))
+
     async def _ask(self, call: Callable[[SubtensorChain], Awaitable[T]]) -> T:
         async with self._one:
             try:
@@ -65,11 +70,12 @@ class ReconnectingChain:
             except ChainRefusedError:
                 raise
             except (ArenaError, OSError, TimeoutError) as error:
-                await self._close()
-                raise ChainUnavailableError(f"the chain does not answer: {error}") from error
+                await self.close()
+                why = str(error) or type(error).__name__
+                raise ChainUnavailableError(f"the chain does not answer: {why}") from error
             except Exception as error:
                 # Whatever the SDK did not foresee of a broken connection.
-                await self._close()
+                await self.close()
                 raise ChainUnavailableError(
                     f"the chain does not answer: {type(error).__name__}: {error!s:.200}"
                 ) from error
@@ -81,7 +87,8 @@ class ReconnectingChain:
                 self._stack, self._chain = stack.pop_all(), chain
         return self._chain
 
-    async def _close(self) -> None:
+    async def close(self) -> None:
+        """Give the connection up; the next call opens another."""
         stack, self._stack, self._chain = self._stack, None, None
         if stack is None:
             return

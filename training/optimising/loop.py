@@ -23,7 +23,7 @@ from scoring.types import JsonObject
 from training.attention import packed_attention
 from training.exceptions import DivergedError
 from training.forward import computing_in, core_of
-from training.optimising import parallel
+from training.optimising import memory, parallel
 from training.optimising.adamw import Optimisers, make_optimiser, trained
 from training.optimising.checkpoints import Checkpoints
 from training.optimising.curves import Curves
@@ -163,6 +163,8 @@ def optimise(
         if parallel.is_first():
             curves.add(done, values)
         measured |= values
+        if done % memory.EVERY == 0:
+            memory.give_back()
         watcher.updated(done, values)
         stopped = objective.stop()
         if done % run.loop.checkpoint_every == 0 or done == total or stopped is not None:

@@ -68,3 +68,18 @@ async def bubblewrap() -> AsyncIterator[Isolation]:
         yield isolation
     finally:
         await isolation.close()
+
+
+@pytest.fixture
+async def sandbox() -> str:
+    """The name of an isolation that this machine has; bubblewrap before Docker."""
+    reasons = []
+    for name in reversed(NAMES):
+        try:
+            isolation = await open_or_skip(name)
+        except pytest.skip.Exception as reason:
+            reasons.append(str(reason))
+            continue
+        await isolation.close()
+        return name
+    pytest.skip("; ".join(reasons))

@@ -116,8 +116,9 @@ async def _tell(story: Story, problems: int) -> JsonObject:
 
     _say(people, 3, "Qualifying: validators claim the agents and race them on the open problems")
     season = await watching.qualified(story)
-    _start_calendar(story, watching.closing_soon(rules, datetime.now(UTC)))
-    # In the minute before qualifying closes.
+    network, calendar = story.network, story.network.members["calendar"]
+    network.start_calendar(watching.closing_soon(rules, datetime.now(UTC), calendar.ready_s))
+    # While qualifying is about to close.
     memoriser = [c for c in everybody if c.name == MEMORISER]
     known = await story.race_outside(memoriser, open_suite)
 
@@ -184,20 +185,10 @@ def _start(story: Story, rules: SeasonRules) -> None:
     policy.write_text("public_bases = []\n", encoding="utf-8")
     network.start_arena("arena", "--no-conductor", ARENA_API_ADMISSION_POLICY=str(policy))
     people.print(f"  the arena answers at {network.url}; its log is logs/arena.log")
-    _start_calendar(story, rules, ARENA_CONDUCTOR_OPENS_RACES="false")
+    network.start_calendar(rules, ARENA_CONDUCTOR_OPENS_RACES="false")
     for name in VALIDATORS:
         network.start_validator(name)
         people.print(f"  {name} starts; its log is logs/{name}.log")
-
-
-def _start_calendar(story: Story, rules: SeasonRules, **settings: str) -> None:
-    """The calendar's driver; one that runs makes way for it, as on the day of a change."""
-    network = story.network
-    before = network.members.get("calendar")
-    if before is not None:
-        before.end()
-    file = watching.write_rules(rules, story.home / "rules.json")
-    network.start_arena("calendar", "--conductor-only", ARENA_CONDUCTOR_RULES=str(file), **settings)
 
 
 async def _submit_all(story: Story, everybody: tuple[Contender, ...]) -> dict[str, mining.Answer]:

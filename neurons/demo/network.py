@@ -22,6 +22,7 @@ from bittensor import wallets
 from bittensor.wallet import Wallet
 
 from arena.exceptions import ArenaError
+from arena.season.rules import SeasonRules
 from neurons.chain import LOCAL
 from neurons.local_chain.cli import OWNER, enter
 from neurons.local_chain.ledger import RAO, Ledger, Rules
@@ -51,6 +52,8 @@ class Member:
     name: str
     process: subprocess.Popen[bytes]
     log: Path
+    ready_s: float = 0.0
+    """How long it took until it answered."""
 
     def check(self) -> None:
         """Raise NetworkError, with the end of its log, when it is over."""
@@ -132,11 +135,31 @@ class Network:
         port = self.url.rpartition(":")[2] or "0"
         command = ["serve", "--port", port, "--log-format", "json", *options]
         environment = {"ARENA_DATA_DIR": str(self.data), **settings}
+        began = time.monotonic()
         member = self._start(name, ["-m", "neurons", *command, *self._subnet], environment)
-        if "--conductor-only" not in options:
-            self.url = self.wait(lambda: _address(member.log), member, f"{name} to serve")
+        if "--conductor-only" in options:
+            self.wait(lambda: _said(member.log, "driving the calendar"), member, name)
+        else:
+            told = self.wait(lambda: _said(member.log, "serving"), member, f"{name} to serve")
+            self.url = str(told["address"])
             self.wait(self._healthy, member, f"{name} to answer")
+        member.ready_s = time.monotonic() - began
         return member
+
+    def start_calendar(self, rules: SeasonRules, **settings: str) -> Member:
+        """The calendar's driver by these rules; one that runs makes way for it, as on the day
+        of a change."""
+        before = self.members.get("calendar")
+        if before is not None:
+            before.end()
+        settings |= {"ARENA_CONDUCTOR_RULES": str(self.write_rules(rules))}
+        return self.start_arena("calendar", "--conductor-only", **settings)
+
+    def write_rules(self, rules: SeasonRules) -> Path:
+        """The file that `ARENA_CONDUCTOR_RULES` names."""
+        file = self.home / "rules.json"
+        file.write_text(json.dumps(rules.to_json(), indent=1), encoding="utf-8")
+        return file
 
     def start_validator(self, name: str, **settings: str) -> Member:
         """`python -m neurons.validator` of the wallet of this name."""
@@ -211,14 +234,15 @@ class Network:
             ledger.close()
 
 
-def _address(log: Path) -> str | None:
+def _said(log: Path, event: str) -> dict[str, object] | None:
+    """The first line of a log, as JSON, that tells of the event."""
     for line in log.read_text("utf-8", "replace").splitlines():
         try:
             found = json.loads(line)
         except ValueError:
             continue
-        if isinstance(found, dict) and found.get("event") == "serving":
-            return str(found["address"])
+        if isinstance(found, dict) and found.get("event") == event:
+            return found
     return None
 
 

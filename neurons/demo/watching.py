@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TypeVar
 
 from arena.season.results import RaceResult
@@ -23,19 +21,14 @@ T = TypeVar("T")
 PATIENCE_S = 1_800.0
 """How long nothing may happen."""
 _LOOK_S = 1.0
-NOTICE = timedelta(seconds=40)
-"""What the calendar may need to start and to open a race before its qualifying closes."""
+NOTICE_S = 20.0
+"""What a calendar needs at least to start and to open a race before its qualifying closes."""
 
 
-def write_rules(rules: SeasonRules, file: Path) -> Path:
-    """The file that `ARENA_CONDUCTOR_RULES` names."""
-    file.write_text(json.dumps(rules.to_json(), indent=1), encoding="utf-8")
-    return file
-
-
-def closing_soon(rules: SeasonRules, now: datetime) -> SeasonRules:
-    """The rules with a closing as soon as there is time for."""
-    at = (now + NOTICE).astimezone(UTC)
+def closing_soon(rules: SeasonRules, now: datetime, ready_s: float) -> SeasonRules:
+    """The rules with a closing as soon as there is time for, where a calendar started in
+    `ready_s` before."""
+    at = (now + timedelta(seconds=max(NOTICE_S, 4 * ready_s))).astimezone(UTC)
     return rules.model_copy(update={"closing": f"{at:%H:%M:%S}", "zone": "UTC"})
 
 

@@ -126,7 +126,7 @@ async def _race(
     story = Story(settings, quiet, None, network, journal, bank, "", validators)
 
     network.start_arena("arena", "--no-conductor")
-    _calendar(network, rules, ARENA_CONDUCTOR_OPENS_RACES="false")
+    calendar = network.start_calendar(rules, ARENA_CONDUCTOR_OPENS_RACES="false")
     for contender in racing.agents:
         answer = await mining.submit(network, contender, racing.models.get(contender.name))
         assert answer.version is not None, answer.told
@@ -134,8 +134,7 @@ async def _race(
     for name in racing.validators:
         network.start_validator(name)
     await watching.qualified(story)
-    network.members["calendar"].end()
-    _calendar(network, watching.closing_soon(rules, datetime.now(UTC)))
+    network.start_calendar(watching.closing_soon(rules, datetime.now(UTC), calendar.ready_s))
     await watching.drawn(story)
     if disturb is not None:
         await _some_are_in(database)
@@ -145,11 +144,6 @@ async def _race(
     standings = [(story.versions[row.version], row.score, row.asr) for row in rows]
     runs = rules.drawn * len(racing.agents) * len(racing.validators)
     return Ran(standings, await _records(database), runs, await _answering(database))
-
-
-def _calendar(network: Network, rules: SeasonRules, **settings: str) -> None:
-    file = watching.write_rules(rules, network.home / "rules.json")
-    network.start_arena("calendar", "--conductor-only", ARENA_CONDUCTOR_RULES=str(file), **settings)
 
 
 async def _some_are_in(database: Database) -> None:

@@ -18,7 +18,6 @@ from tests.integration.racing import (
     spooled,
     write_world,
 )
-from tests.isolations import NAMES, open_or_skip
 
 pytestmark = pytest.mark.isolation
 
@@ -41,20 +40,6 @@ def env(data_dir: Path) -> dict[str, str]:
 def model() -> Iterator[ModelServer]:
     with model_server() as running:
         yield running
-
-
-@pytest.fixture
-async def sandbox() -> str:
-    reasons = []
-    for name in reversed(NAMES):
-        try:
-            isolation = await open_or_skip(name)
-        except pytest.skip.Exception as reason:
-            reasons.append(str(reason))
-            continue
-        await isolation.close()
-        return name
-    pytest.skip("; ".join(reasons))
 
 
 def evaluate(

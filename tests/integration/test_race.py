@@ -53,21 +53,6 @@ def model() -> Iterator[ModelServer]:
         yield running
 
 
-@pytest.fixture
-async def sandbox() -> str:
-    """An isolation that this machine has."""
-    reasons = []
-    for name in reversed(NAMES):
-        try:
-            isolation = await open_or_skip(name)
-        except pytest.skip.Exception as reason:
-            reasons.append(str(reason))
-            continue
-        await isolation.close()
-        return name
-    pytest.skip("; ".join(reasons))
-
-
 def _race(
     agents: list[str], world: list[str], directory: Path, env: dict[str, str], *more: str
 ) -> RaceProcess:

@@ -111,8 +111,8 @@ def home() -> Iterator[Path]:
 
 
 @asynccontextmanager
-async def arena(home: Path, validator: Validator, miner: Validator) -> AsyncIterator[str]:
-    """An arena that was just started, whose first race opens at once and soon closes."""
+async def arena(home: Path, validator: Validator, miner: Validator) -> AsyncIterator[Network]:
+    """An arena that was just started, and opens no race yet."""
     world = home / "world.jsonl.gz"
     write_world(600, 15, world)
     network = Network(home, world, SETTINGS)
@@ -123,20 +123,27 @@ async def arena(home: Path, validator: Validator, miner: Validator) -> AsyncIter
     network.begin_chain()
     network.register(validator.hotkey, validates=True)
     network.register(miner.hotkey)
-    rules = watching.closing_soon(RULES, datetime.now(UTC))
-    file = watching.write_rules(rules, home / "rules.json")
+    rules = str(network.write_rules(RULES))
     try:
-        network.start_arena(ARENA_CONDUCTOR_RULES=str(file))
-        yield network.url
+        network.start_arena(ARENA_CONDUCTOR_RULES=rules, ARENA_CONDUCTOR_OPENS_RACES="false")
+        yield network
     finally:
         network.stop()
+
+
+def _open_a_race(network: Network) -> None:
+    """Start the arena anew, by rules under which qualifying soon closes."""
+    before = network.members["arena"]
+    before.end()
+    rules = watching.closing_soon(RULES, datetime.now(UTC), before.ready_s)
+    network.start_arena(ARENA_CONDUCTOR_RULES=str(network.write_rules(rules)))
 
 
 async def test_a_submission_lives_from_its_challenge_to_its_race(home: Path) -> None:
     alice, charlie = Validator("//Alice"), Validator("//Charlie")
     async with (
-        arena(home, alice, charlie) as url,
-        sdk_client(url, charlie) as miner,
+        arena(home, alice, charlie) as network,
+        sdk_client(url := network.url, charlie) as miner,
         sdk_client(url, alice) as validator,
         Client(base_url=url) as public,
     ):
@@ -149,6 +156,7 @@ async def test_a_submission_lives_from_its_challenge_to_its_race(home: Path) -> 
 
         assert await _run(url, validator, alice, version) == "qualifying"
         await _until(lambda: _state(miner, version, AgentVersionState.ELIGIBLE))
+        await asyncio.to_thread(_open_a_race, network)
         assert await _run(url, validator, alice, version) == "race"
 
         over = await _until(lambda: _race_over(public))

@@ -13,26 +13,11 @@ from typing import Any
 
 import pytest
 
-from tests.isolations import NAMES, open_or_skip
-
 pytest.importorskip("torch")
 
 pytestmark = pytest.mark.isolation
 
 STAGES = ("sft", "reject", "teacher", "kto", "grpo")
-
-
-async def sandbox_or_skip() -> None:
-    reasons = []
-    for name in NAMES:
-        try:
-            isolation = await open_or_skip(name)
-        except pytest.skip.Exception as reason:
-            reasons.append(str(reason))
-            continue
-        await isolation.close()
-        return
-    pytest.skip("; ".join(reasons))
 
 
 def command(out: Path, recipe: str = "tiniest") -> subprocess.Popen[str]:
@@ -63,10 +48,8 @@ def logs(out: Path) -> str:
     return "\n".join(parts)
 
 
-async def test_a_corpus_becomes_a_model_that_stands_in_a_race_beside_its_teacher(
-    tmp_path: Path,
-) -> None:
-    await sandbox_or_skip()
+@pytest.mark.usefixtures("sandbox")
+def test_a_corpus_becomes_a_model_that_stands_in_a_race_beside_its_teacher(tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = command(out)
     until(process, "reject …")

@@ -76,7 +76,7 @@ def serve(
     """
     require_extra()
     from training.serving.checkpoint import checkpoint_directory
-    from training.serving.vllm import Address, exec_vllm, vllm_argv, vllm_available
+    from training.serving.vllm import Address, exec_vllm, slides, vllm_argv, vllm_available
 
     found = checkpoint_directory(directory)
     address = Address(name or directory.resolve().name, host, port)
@@ -86,6 +86,13 @@ def serve(
             "vLLM is not installed, or there is no CUDA device for it",
             remedy="--engine own serves without both",
         )
+    if available and slides(found):
+        if engine is EngineKind.VLLM:
+            raise ServingError(
+                "some layers of the model see a window only, which vLLM may ignore",
+                remedy="--engine own serves it as it was trained",
+            )
+        available = False
     if available:
         argv = vllm_argv(found, address, context)
         console.print("vLLM serves: " + plain(" ".join(argv), 2000), soft_wrap=True)

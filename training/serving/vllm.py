@@ -43,6 +43,19 @@ def vllm_available() -> bool:
     return torch.cuda.is_available()
 
 
+def slides(directory: Path) -> bool:
+    """Whether some layers of a model see a window only.
+
+    vLLM's Qwen3 gave every layer full attention whatever its `layer_types` said, without a
+    word (vllm-project/vllm#39514): such a model answers wrongly there.
+    """
+    where = Path(_adapted(directory)[0]) if (directory / ADAPTER).is_file() else directory
+    if not (where / "config.json").is_file():
+        return False
+    layers = read_json_file(where / "config.json").get("layer_types")
+    return isinstance(layers, list) and "sliding_attention" in layers
+
+
 def vllm_argv(directory: Path, address: Address, context: int | None = None) -> list[str]:
     """The command that serves a checkpoint, or an adapter over its base.
 

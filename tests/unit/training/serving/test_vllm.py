@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from training.exceptions import CheckpointError
-from training.serving.vllm import Address, vllm_argv
+from training.serving.vllm import Address, slides, vllm_argv
 
 ADDRESS = Address("shop", "127.0.0.1", 8123)
 
@@ -27,6 +27,22 @@ def test_a_model_is_served_with_calls_and_thinking_parsed(tmp_path: Path) -> Non
     assert option(argv, "--max-model-len") == "32768"
     assert option(argv, "--served-model-name") == "shop"
     assert option(argv, "--port") == "8123"
+
+
+def test_a_model_with_a_window_is_known_by_its_layers(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    assert not slides(tmp_path), "a hub's model is what its name says"
+    config.write_text(json.dumps({"layer_types": ["full_attention", "full_attention"]}))
+    assert not slides(tmp_path)
+    config.write_text(json.dumps({"layer_types": ["sliding_attention", "full_attention"]}))
+    assert slides(tmp_path)
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_model.safetensors").write_bytes(b"")
+    (adapter / "adapter_config.json").write_text(
+        json.dumps({"base_model_name_or_path": str(tmp_path), "r": 4})
+    )
+    assert slides(adapter)
 
 
 def test_a_small_models_context_and_one_that_is_asked_for_hold(tmp_path: Path) -> None:

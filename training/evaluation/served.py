@@ -19,10 +19,14 @@ STOP_S = 70.0
 
 
 @asynccontextmanager
-async def running_model(directory: Path, name: str) -> AsyncIterator[str]:
+async def running_model(
+    directory: Path, name: str, *, threads: int | None = None
+) -> AsyncIterator[str]:
     """`arena model serve` on a free loopback port while the context lasts; its base URL.
 
-    Raises EvaluationError when it does not come up; what it said stands on standard error.
+    `threads` of the processor: by default all, which several servers side by side would spend
+    on waiting for one another. Raises EvaluationError when it does not come up; what it said
+    stands on standard error.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -36,6 +40,7 @@ async def running_model(directory: Path, name: str) -> AsyncIterator[str]:
         "0",
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
+        env=os.environ | ({"OMP_NUM_THREADS": str(threads)} if threads else {}),
     )
     try:
         yield await _url(process, directory)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -46,8 +47,11 @@ async def _race(way: Way, models: Sequence[str]) -> JsonObject:
             for name in (SHOPPER, STANDIN_JUDGE)
         ]
         agents = [str(way.agents["react"])]
+        threads = max(1, (os.cpu_count() or 1) // max(1, len(models)))
         for name in models:
-            url = await stack.enter_async_context(running_model(layout.model(name), name))
+            url = await stack.enter_async_context(
+                running_model(layout.model(name), name, threads=threads)
+            )
             table.append({"model": name, "base_url": url, "server": "distilled"})
             path = layout.out / "agents" / f"distilled-{name}.py"
             write_agent(path, way.agents["distilled"], name, recipe.race.turn_tokens)

@@ -13,6 +13,7 @@ import pytest
 from arena.submissions.artefact_files import make_manifest
 from neurons.demo.contenders import AGENTS as FOLDER
 from neurons.demo.contenders import SHIPPED, Contender
+from scoring.types import JsonObject
 from tests.integration.network_race import RULES, Field, race
 from tests.isolations import open_or_skip
 from tests.unit.training.small import SIZE, TOKENIZER_TEXTS, tokenizer_of
@@ -39,7 +40,7 @@ def _model(directory: Path) -> Path:
     """What training leaves behind: a model's directory, here of random weights."""
     tokenizer = tokenizer_of(TOKENIZER_TEXTS, LEAST + 50)
     made = random_qwen3(SIZE.model_copy(update={"context": 4096}), tokenizer, seed=1)
-    facts = {"stage": "sft", "base": made.base.to_json()}
+    facts: JsonObject = {"stage": "sft", "base": made.base.to_json()}
     write_directory(directory, lambda at: save(made.model, tokenizer, at, facts))
     return directory
 

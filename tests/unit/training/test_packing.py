@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -73,7 +75,8 @@ def test_packed_states_are_those_of_the_models_own_attention(model: PreTrainedMo
 @torch.no_grad()
 def test_a_sliding_layer_sees_its_window_and_no_more() -> None:
     with packed_attention(core_of(SLIDING_MODEL)):
-        first = SLIDING_MODEL.base_model.layers[0].self_attn
+        core: Any = SLIDING_MODEL.base_model
+        first = core.layers[0].self_attn
         seen: list[torch.Tensor] = []
         hook = first.register_forward_hook(lambda module, inputs, output: seen.append(output[0]))
         try:

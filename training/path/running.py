@@ -104,6 +104,14 @@ class Way:
     def _marker(self, step: str) -> Path:
         return self.layout.out / "steps" / f"{step}.json"
 
+    def _spent_file(self, step: str) -> Path:
+        return self.layout.out / "spent" / f"{step}.json"
+
+    def _spent(self, step: str) -> float:
+        """Seconds that a step took before it was ended: they count, too."""
+        path = self._spent_file(step)
+        return float(str(read_json_file(path)["seconds"])) if path.exists() else 0.0
+
     def _step(self, step: Step) -> None:
         self._done(
             step.name,
@@ -118,9 +126,13 @@ class Way:
             self.tell(f"{name}: done before")
             return
         self.tell(f"{name} …")
-        began = time.monotonic()
-        said = work()
-        seconds = round(time.monotonic() - began, 1)
+        spent, began = self._spent(name), time.monotonic()
+        try:
+            said = work()
+        except BaseException:
+            write_json_file(self._spent_file(name), {"seconds": spent + time.monotonic() - began})
+            raise
+        seconds = round(spent + time.monotonic() - began, 1)
         marker: JsonObject = {"step": name, "seconds": seconds, "finished_at": time.time(), **said}
         write_json_file(self._marker(name), marker)
         nothing = f"; it handed its model on: {said['nothing']}" if said.get("nothing") else ""

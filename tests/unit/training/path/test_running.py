@@ -58,6 +58,20 @@ def test_a_step_that_takes_too_long_is_ended_and_named(way: Way) -> None:
         way.spend("slow", ("doctor",), 0.05)
 
 
+def test_the_time_of_a_step_that_was_ended_counts_when_it_comes_to_its_end(way: Way) -> None:
+    def ended() -> JsonObject:
+        raise OverBudgetError("too long")
+
+    with pytest.raises(OverBudgetError):
+        way._done("slow", ended)
+    spent = way.layout.out / "spent" / "slow.json"
+    before = json.loads(spent.read_text())["seconds"]
+    assert before > 0
+    write_json_file(spent, {"seconds": before + 2700.0})
+    way._done("slow", dict)
+    assert float(str(way.steps_done()["slow"]["seconds"])) >= 2700.0
+
+
 def test_a_step_that_fails_is_named_with_what_it_said(way: Way) -> None:
     arguments = ("train", "recipes", "no_such_recipe")
     with pytest.raises(StepFailedError, match=r"show: training\.bad_recipe: there is no recipe"):

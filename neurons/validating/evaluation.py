@@ -35,7 +35,7 @@ from arena.runs.spool import SpoolSink
 from neurons.exceptions import ArenaError
 from neurons.validating.exceptions import ChainForkedError, RunGivenUpError
 from neurons.validating.fetching import fetch
-from neurons.validating.heartbeat import LOST, Heart
+from neurons.validating.heartbeat import COMPLETE, LOST, Heart
 from neurons.validating.metrics import Metrics
 from neurons.validating.progress import Reporter, score_of
 from neurons.validating.run_logs import leave_logs
@@ -98,6 +98,7 @@ class Evaluation:
         self.claim = claim
         self._stopped: asyncio.Future[Stop] = asyncio.get_running_loop().create_future()
         self._lost: asyncio.Future[RefusedError] = asyncio.get_running_loop().create_future()
+        self._completing = False
         self._log = _log.bind(
             run=str(claim.run_id), evaluation=str(claim.evaluation_id), phase=claim.phase
         )
@@ -133,6 +134,8 @@ class Evaluation:
         return ending
 
     def _lose(self, error: RefusedError) -> None:
+        if self._completing and error.error_code == COMPLETE:
+            return  # a heartbeat overtook the answer to our own completion, which decides
         if not self._lost.done():
             self._lost.set_result(error)
 
@@ -294,6 +297,7 @@ class Evaluation:
     async def _complete(self, board: Board, path: Path) -> None:
         shop, run = self._shop, self.claim.run_id
         score, components = score_of(board)
+        self._completing = True
         try:
             await shop.client.complete(run, score, components)
         except RefusedError as error:

@@ -21,9 +21,8 @@ from arena.client.validator import HostLoad, ValidatorClient
 
 _log = structlog.get_logger(__name__)
 
-LOST: Final = frozenset(
-    {"LEASE_EXPIRED", "NOT_RUN_OWNER", "EVAL_RUN_NOT_FOUND", "RUN_ALREADY_COMPLETE"}
-)
+COMPLETE: Final = "RUN_ALREADY_COMPLETE"
+LOST: Final = frozenset({"LEASE_EXPIRED", "NOT_RUN_OWNER", "EVAL_RUN_NOT_FOUND", COMPLETE})
 """What the arena says of a run that is not ours any more."""
 Lost = Callable[[RefusedError], None]
 """Hears once that a run is lost; called from the heartbeat's thread."""

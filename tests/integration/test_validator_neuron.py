@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import text
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from arena.api.app import create_app
 from arena.api.scores import run_score
@@ -81,6 +82,43 @@ async def test_from_the_claim_to_the_completed_run_and_a_clean_end(place: Place)
     assert [run.state for run in runs] == [RunState.SUCCESS]
     assert await place.rows("counted_records") == len(evaluation.problems)
     assert await _score(place, alice, evaluation) == pytest.approx(0.5625)
+
+
+class _LateAnswer:
+    """Keeps the answer to a completion back until a heartbeat has been refused after it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._refused = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope.get("path", "")
+
+        async def answer(message: Message) -> None:
+            if path.endswith("/heartbeat") and message.get("status") == 409:
+                self._refused.set()
+            if path.endswith("/complete"):
+                await self._refused.wait()
+            await send(message)
+
+        await self._app(scope, receive, answer)
+
+
+async def test_a_heartbeat_that_overtakes_the_completion_loses_nothing(place: Place) -> None:
+    evaluation = await place.wanted(problems=1)
+    app = create_app(place.services())
+    app.add_middleware(_LateAnswer)
+    async with served(app) as url, validating(place, place.validators[0], url) as neuron:
+        await _until(neuron, "run completed")
+        neuron.signal(signal.SIGTERM)
+        assert await asyncio.to_thread(neuron.end) == 0, neuron.said
+    assert "run lost" not in [line.event for line in neuron.lines]
+    assert [line.value["ending"] for line in neuron.lines if line.event == "run ended"] == [
+        "success"
+    ]
+    assert [run.state for run in await place.queue.runs_of(evaluation.version)] == [
+        RunState.SUCCESS
+    ]
 
 
 async def test_drained_it_finishes_what_is_in_hand(place: Place) -> None:

@@ -86,7 +86,7 @@ class Ran:
     expected: int
     """Evaluations times validators times problems."""
     answering: dict[str, set[str]]
-    """Which models answered each agent in the race, as its records have it."""
+    """Which models answered each agent in the race, by its name, as its records have it."""
 
 
 async def race(home: Path, disturb: Disturb | None = None, racing: Field | None = None) -> Ran:
@@ -143,7 +143,9 @@ async def _race(
     rows = race_standings(season, result)
     standings = [(story.versions[row.version], row.score, row.asr) for row in rows]
     runs = rules.drawn * len(racing.agents) * len(racing.validators)
-    return Ran(standings, await _records(database), runs, await _answering(database))
+    answering = await _answering(database)
+    by_name = {story.versions[version]: models for version, models in answering.items()}
+    return Ran(standings, await _records(database), runs, by_name)
 
 
 async def _some_are_in(database: Database) -> None:
@@ -170,7 +172,7 @@ async def _records(database: Database) -> list[int]:
 
 
 async def _answering(database: Database) -> dict[str, set[str]]:
-    """The models of each agent in the race, by its records."""
+    """The models of each agent's version in the race, by its records."""
     races, runs, contents = schema.evaluations.c, schema.runs.c, schema.records.c
     joined = schema.runs.join(schema.records, runs.record_hash == contents.record_hash).join(
         schema.evaluations, runs.race_id == cast(races.evaluation_id, Text)

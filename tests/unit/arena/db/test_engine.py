@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,11 @@ async def test_trusted_connections_that_the_server_closed_are_replaced(
             await one.ready()
             async with one.engine.connect() as connection:
                 before = await connection.scalar(text("SELECT pg_backend_pid()"))
+                raw = (await connection.get_raw_connection()).driver_connection
+                assert raw is not None
             async with open_database(settings) as other, other.engine.connect() as connection:
                 await connection.execute(ended)
+            while trusted_s > 1 and not raw.is_closed():  # noqa: ASYNC110 - the news is on its way
+                await asyncio.sleep(0.01)
             async with one.engine.connect() as connection:
                 assert await connection.scalar(text("SELECT pg_backend_pid()")) != before

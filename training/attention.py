@@ -42,17 +42,17 @@ def packed_samples(
     what comes within the window before it. Answers [1, T, heads, width].
     """
     lengths = lengths or (query.shape[2],)
+    if len(lengths) == 1 and sliding_window is None:
+        done: tuple[Tensor, None] = sdpa_attention_forward(
+            module, query, key, value, attention_mask, dropout, scaling, **more
+        )
+        return done
     if sum(lengths) != query.shape[2] or query.shape[0] != 1:
         raise ValueError(f"samples of {sum(lengths)} tokens in a row of {query.shape[2]}")
     if query.is_cuda and query.dtype in _HALF and dropout == 0.0:
         return _one_kernel(query, key, value, scaling, lengths, sliding_window), None
     if sliding_window is not None:
         return _near(query, key, value, scaling, lengths, sliding_window, dropout), None
-    if len(lengths) == 1:
-        done: tuple[Tensor, None] = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout, scaling, **more
-        )
-        return done
     pieces = [torch.split(states, list(lengths), dim=2) for states in (query, key, value)]
     parts = [
         scaled_dot_product_attention(

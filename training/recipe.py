@@ -77,8 +77,8 @@ class SizeSettings(Settings):
     model comes to copy in fewer tokens when it need not find that first."""
     sliding_layers: Annotated[int, Field(ge=0)] = 0
     """So many layers, from the first, see `sliding_window` tokens and no more. To copy, a model
-    has to tell what came before what: where a first layer sees two tokens it need not find that
-    out, and learns to copy in a tenth of the tokens (docs/training.md)."""
+    has to tell what came before what: where a first layer sees a few tokens it need not find that
+    out, and learns to copy in far fewer tokens (docs/training.md)."""
     sliding_window: Annotated[int, Field(ge=2)] = 2
     """Itself among them."""
 

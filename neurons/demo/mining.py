@@ -34,10 +34,11 @@ async def submit(network: Network, contender: Contender, model: Path | None = No
     the files of its `model`, if it brings one. Raises ArtefactError for files that it may not.
     """
     who = account(network.url, contender.name, None, network.wallets)
-    manifest = None if model is None else await asyncio.to_thread(make_manifest, model)
+    manifest = None
     async with open_client(who) as client:
         try:
-            if manifest is not None and model is not None:
+            if model is not None:
+                manifest = await asyncio.to_thread(make_manifest, model)
                 await client.send_artefact(manifest, model)
             done = await client.submit(contender.name, contender.file.read_bytes(), manifest)
         except RefusedError as error:

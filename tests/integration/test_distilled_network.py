@@ -39,7 +39,9 @@ def home() -> Iterator[Path]:
 def _model(directory: Path) -> Path:
     """What training leaves behind: a model's directory, here of random weights."""
     tokenizer = tokenizer_of(TOKENIZER_TEXTS, LEAST + 50)
-    made = random_qwen3(SIZE.model_copy(update={"context": 4096}), tokenizer, seed=1)
+    made = random_qwen3(
+        SIZE.model_copy(update={"context": 4096, "sliding_layers": 1}), tokenizer, seed=1
+    )
     facts: JsonObject = {"stage": "sft", "base": made.base.to_json()}
     write_directory(directory, lambda at: save(made.model, tokenizer, at, facts))
     return directory

@@ -108,7 +108,7 @@ class Way:
         return self.layout.out / "spent" / f"{step}.json"
 
     def _spent(self, step: str) -> float:
-        """Seconds that a step took before it was ended: they count, too."""
+        """Seconds that a step took before, where it was ended: they count, too."""
         path = self._spent_file(step)
         return float(str(read_json_file(path)["seconds"])) if path.exists() else 0.0
 
@@ -129,10 +129,10 @@ class Way:
         spent, began = self._spent(name), time.monotonic()
         try:
             said = work()
-        except BaseException:
-            write_json_file(self._spent_file(name), {"seconds": spent + time.monotonic() - began})
-            raise
-        seconds = round(spent + time.monotonic() - began, 1)
+        finally:
+            # Also of a step that was ended before it came to its end.
+            seconds = round(spent + time.monotonic() - began, 1)
+            write_json_file(self._spent_file(name), {"seconds": seconds})
         marker: JsonObject = {"step": name, "seconds": seconds, "finished_at": time.time(), **said}
         write_json_file(self._marker(name), marker)
         nothing = f"; it handed its model on: {said['nothing']}" if said.get("nothing") else ""

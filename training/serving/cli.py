@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -80,26 +81,34 @@ def serve(
 
     found = checkpoint_directory(directory)
     address = Address(name or directory.resolve().name, host, port)
-    available = engine is not EngineKind.OWN and vllm_available()
-    if engine is EngineKind.VLLM and not available:
-        raise ServingError(
-            "vLLM is not installed, or there is no CUDA device for it",
-            remedy="--engine own serves without both",
-        )
-    if available and slides(found):
-        if engine is EngineKind.VLLM:
-            raise ServingError(
-                "some layers of the model see a window only, which vLLM may ignore",
-                remedy="--engine own serves it as it was trained",
-            )
-        available = False
-    if available:
+    if served_by_vllm(engine, vllm_available, lambda: slides(found)):
         argv = vllm_argv(found, address, context)
         console.print("vLLM serves: " + plain(" ".join(argv), 2000), soft_wrap=True)
         write_json({"engine": "vllm", "argv": list(argv)}, json_file)
         exec_vllm(argv)
         return
     asyncio.run(_serve(found, address, batch, queue, context, device, dtype, json_file))
+
+
+def served_by_vllm(
+    engine: EngineKind, available: Callable[[], bool], slides: Callable[[], bool]
+) -> bool:
+    """Whether vLLM is to serve. Raises ServingError where it is asked for and cannot."""
+    if engine is EngineKind.OWN:
+        return False
+    if engine is EngineKind.AUTO:
+        return available() and not slides()
+    if not available():
+        raise ServingError(
+            "vLLM is not installed, or there is no CUDA device for it",
+            remedy="--engine own serves without both",
+        )
+    if slides():
+        raise ServingError(
+            "some layers of the model see a window only, which vLLM may ignore",
+            remedy="--engine own serves it as it was trained",
+        )
+    return True
 
 
 async def _serve(

@@ -25,7 +25,7 @@ from pydantic import Field
 
 from scoring.types import JsonObject
 from training.corpus import Row
-from training.exceptions import MaskError
+from training.exceptions import CorpusRefusedError, MaskError
 from training.recipe import Count, Settings
 from training.types import Sample
 
@@ -72,7 +72,10 @@ class _Shown:
 
 
 class Drills:
-    """Drills from the ids that rows show; the seed and the update alone decide which."""
+    """Drills from the ids that rows show; the seed and the update alone decide which.
+
+    Raises CorpusRefusedError where no row shows two products.
+    """
 
     def __init__(
         self,
@@ -83,12 +86,10 @@ class Drills:
     ) -> None:
         shown = [_shown(row, tokenizer) for row in rows]
         self._shown = [one for one in shown if len(one.ids) > 1]
+        if not self._shown:
+            raise CorpusRefusedError("no row shows two products: there is nothing to practise with")
         self._seed = seed
         self.settings = settings
-
-    def __bool__(self) -> bool:
-        """Whether any row shows enough to practise with."""
-        return bool(self._shown)
 
     def alone(self, update: int) -> list[Drill]:
         """The samples of an update of drills alone."""

@@ -182,7 +182,7 @@ class Prepared:
     measure: HeldOut | None
     scaffold: Scaffold
     counts: JsonObject
-    drills: Drills | None = None
+    drills: Drills | None
 
 
 def open_base(
@@ -239,11 +239,8 @@ def prepare(
         dtype = compute_dtype(task.settings.loop, device)
         measure = HeldOut(measured_on.samples, tokenizer, capacity, dtype)
     counts: JsonObject = {"learnt": rendered.to_json(), "held_out": measured_on.to_json()}
-    drills = None
-    if task.settings.drills is not None:
-        drills = Drills(learnt, tokenizer, task.settings.drills, task.seed)
-        if not drills:
-            raise CorpusRefusedError("no row shows two products: there is nothing to practise with")
+    asked = task.settings.drills
+    drills = None if asked is None else Drills(learnt, tokenizer, asked, task.seed)
     return Prepared(rendered.samples, measure, Scaffold.of(tokenizer), counts, drills)
 
 

@@ -70,6 +70,13 @@ def test_a_wrong_recipe_is_one_line_that_names_the_place(text: str, said: str) -
     assert "\n" not in caught.value.message
 
 
+def test_some_layer_has_to_see_the_whole_conversation() -> None:
+    value = yaml.safe_load((SHIPPED / "tiny_sft.yaml").read_text(encoding="utf-8"))
+    value["base"]["size"]["sliding_layers"] = value["base"]["size"]["layers"]
+    with pytest.raises(RecipeError, match="some layer has to see"):
+        parse_recipe(yaml.safe_dump(value), "mine.yaml")
+
+
 def test_a_recipe_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
     with pytest.raises(RecipeError) as caught:
         load_recipe(tmp_path / "none.yaml")

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from training.exceptions import CheckpointError
+from training.exceptions import CheckpointError, ServingError
+from training.serving.cli import EngineKind, served_by_vllm
 from training.serving.vllm import Address, slides, vllm_argv
 
 ADDRESS = Address("shop", "127.0.0.1", 8123)
@@ -43,6 +44,32 @@ def test_a_model_with_a_window_is_known_by_its_layers(tmp_path: Path) -> None:
         json.dumps({"base_model_name_or_path": str(tmp_path), "r": 4})
     )
     assert slides(adapter)
+
+
+@pytest.mark.parametrize(
+    ("engine", "available", "window", "said"),
+    [
+        (EngineKind.AUTO, True, False, True),
+        (EngineKind.AUTO, True, True, False),
+        (EngineKind.AUTO, False, False, False),
+        (EngineKind.VLLM, True, False, True),
+        (EngineKind.OWN, True, False, False),
+    ],
+)
+def test_vllm_serves_where_it_can_and_serves_the_model_as_it_was_trained(
+    engine: EngineKind, available: bool, window: bool, said: bool
+) -> None:
+    assert served_by_vllm(engine, lambda: available, lambda: window) is said
+
+
+@pytest.mark.parametrize(
+    ("available", "window", "said"), [(False, False, "not installed"), (True, True, "a window")]
+)
+def test_vllm_that_is_asked_for_and_cannot_is_refused(
+    available: bool, window: bool, said: str
+) -> None:
+    with pytest.raises(ServingError, match=said):
+        served_by_vllm(EngineKind.VLLM, lambda: available, lambda: window)
 
 
 def test_a_small_models_context_and_one_that_is_asked_for_hold(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.types import JsonObject
 from tests.unit.training.small import TOKENIZER_TEXTS, call, row, sample_of, tokenizer_of
-from training.exceptions import MaskError
+from training.exceptions import CorpusRefusedError, MaskError
 from training.render.checking import Scaffold
 from training.sft.drills import TWICE, Drill, Drills, DrillSettings, assert_copied, ids_at
 from training.sft.objective import SftObjective
@@ -89,9 +89,9 @@ def test_the_seed_and_the_update_decide_and_nothing_else() -> None:
 
 
 def test_rows_that_show_one_product_are_nothing_to_practise_with() -> None:
-    assert not drills(shows(1, IDS[:1]), shows(2, (IDS[0], IDS[0])))
+    with pytest.raises(CorpusRefusedError, match="two products"):
+        drills(shows(1, IDS[:1]), shows(2, (IDS[0], IDS[0])))
     of_both = drills(shows(1, IDS[:1]), shows(2, IDS[:2]))
-    assert of_both
     assert {sample.cluster for sample in of_both.alone(0)} == {"c2"}
 
 

@@ -108,7 +108,8 @@ def mixed(
             remedy="begin with a model that solves some problem, or sample more of each",
         )
     wanted = min(len(corpus), round(len(own) * (1 - share) / share))
-    ordered = sorted(corpus, key=lambda row: str(row["record_hash"]))
+    # By problem first: a record's hash holds its times, and differs when a race is run again.
+    ordered = sorted(corpus, key=lambda row: (str(row["problem_id"]), str(row["record_hash"])))
     return [*own, *random.Random(f"{seed} mixed").sample(ordered, wanted)]  # noqa: S311
 
 

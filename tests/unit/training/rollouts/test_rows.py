@@ -126,7 +126,7 @@ async def test_rows_come_back_from_disk_as_they_were(world: RolloutWorld, tmp_pa
 
 
 def rows(name: str, count: int) -> list[dict[str, Any]]:
-    return [{"record_hash": f"{name}-{n}"} for n in range(count)]
+    return [{"record_hash": f"{name}-{n}", "problem_id": str(n)} for n in range(count)]
 
 
 def owners(chosen: Sequence[dict[str, Any]]) -> tuple[int, int]:
@@ -141,6 +141,13 @@ def test_rows_are_mixed_in_the_share_that_the_recipe_says(share: float, of_corpu
     assert owners(chosen) == (14, of_corpus)
     assert mixed(own, list(reversed(corpus)), share, seed=1) == chosen
     assert mixed(own, corpus, share, seed=2) != chosen or share == 1.0
+
+
+def test_a_race_that_is_run_again_lends_rows_of_the_same_problems() -> None:
+    own, corpus = rows("own", 4), rows("corpus", 40)
+    again = [row | {"record_hash": f"corpus-{(n * 7) % 40}"} for n, row in enumerate(corpus)]
+    first, second = mixed(own, corpus, 0.5, seed=1), mixed(own, again, 0.5, seed=1)
+    assert [row["problem_id"] for row in first] == [row["problem_id"] for row in second]
 
 
 def test_a_small_corpus_is_taken_whole_and_no_success_is_said() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal, TypeVar, cast
 
 import pyarrow.parquet as pq
 
@@ -29,6 +29,7 @@ from training.exceptions import CorpusRefusedError, GuardError
 
 Axis = Literal["A", "B"]
 Row = JsonObject
+RowT = TypeVar("RowT", bound=Mapping[str, Json])
 
 _TRAIN: Final = "train"
 _EVAL: Final = "eval"
@@ -171,6 +172,15 @@ def _draw(cluster: str, seed: int) -> float:
     return int.from_bytes(digest[:8]) / 2**64
 
 
+def in_order(rows: Iterable[RowT]) -> list[RowT]:
+    """Rows by problem, and those of one problem by record: for what a seed draws of them.
+
+    Neither the order of files matters nor, as far as problems go, that a race was run again: a
+    record's hash holds the times of its run.
+    """
+    return sorted(rows, key=lambda row: (str(row["problem_id"]), str(row["record_hash"])))
+
+
 def matched(one: Sequence[Row], other: Sequence[Row], seed: int) -> tuple[list[Row], list[Row]]:
     """As many rows of each bucket from the one as from the other, drawn by the seed.
 
@@ -187,7 +197,6 @@ def matched(one: Sequence[Row], other: Sequence[Row], seed: int) -> tuple[list[R
 
 def _by_bucket(rows: Sequence[Mapping[str, Json]]) -> dict[str, list[Row]]:
     groups: dict[str, list[Row]] = {}
-    # Sorted: the order of files shall not matter.
-    for row in sorted(rows, key=lambda r: str(r["record_hash"])):
+    for row in in_order(rows):
         groups.setdefault(str(row["bucket"]), []).append(dict(row))
     return groups

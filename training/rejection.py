@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal, cast
 from pydantic import Field
 
 from scoring.types import JsonObject
+from training.corpus import in_order
 from training.exceptions import NothingToLearnError
 from training.recipe import Recipe, Stage
 from training.rollouts.recipe import SampleSettings
@@ -108,9 +109,7 @@ def mixed(
             remedy="begin with a model that solves some problem, or sample more of each",
         )
     wanted = min(len(corpus), round(len(own) * (1 - share) / share))
-    # By problem first: a record's hash holds its times, and differs when a race is run again.
-    ordered = sorted(corpus, key=lambda row: (str(row["problem_id"]), str(row["record_hash"])))
-    return [*own, *random.Random(f"{seed} mixed").sample(ordered, wanted)]  # noqa: S311
+    return [*own, *random.Random(f"{seed} mixed").sample(in_order(corpus), wanted)]  # noqa: S311
 
 
 def write_kept(out: Path, kept: Kept) -> None:

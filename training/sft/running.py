@@ -25,7 +25,7 @@ from training.backbone import (
     random_qwen3,
     save,
 )
-from training.corpus import Corpus, Row, hold_out, matched
+from training.corpus import Corpus, Row, hold_out, in_order, matched
 from training.exceptions import CorpusRefusedError, RecipeError
 from training.files import read_json_file, write_directory
 from training.identity import claim
@@ -208,7 +208,7 @@ def small_tokenizer(base: BaseSettings, rows: Sequence[Row]) -> PreTrainedTokeni
     """The tokenizer that the recipe wants trained, on these rows. Raises RecipeError."""
     if base.tokenizer is None:
         raise RecipeError("a model of random weights needs a tokenizer to be trained")
-    ordered = sorted(rows, key=lambda row: str(row["record_hash"]))
+    ordered = in_order(rows)
     texts = (chat_text(cast("list[JsonObject]", row["messages"])) for row in ordered)
     block = system_block(cast("list[JsonObject]", ordered[0]["messages"]))
     phrases = (block,) if base.tokenizer.phrases else ()

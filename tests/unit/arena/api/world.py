@@ -24,7 +24,7 @@ from arena.api.app import create_app
 from arena.api.inputs import InputStore, open_evaluation
 from arena.api.links import Links
 from arena.api.metagraph import MetagraphCache
-from arena.api.objects import LocalStore, S3Store, open_store
+from arena.api.objects import open_store
 from arena.api.services import Services
 from arena.api.settings import ApiSettings
 from arena.db.engine import Database
@@ -144,7 +144,7 @@ class World:
             queue=self.queue,
             records=RecordStore(self.database.engine),
             journal=PostgresJournal(self.database.engine),
-            objects=self._objects(links),
+            objects=open_store(self.settings, links),
             metagraph=MetagraphCache(
                 self.chain.read,
                 self.clock,
@@ -155,11 +155,6 @@ class World:
             clock=self.clock,
             secrets=self.secrets,
         )
-
-    def _objects(self, links: Links) -> LocalStore | S3Store:
-        if self.settings.s3_endpoint is None:
-            return LocalStore(self.directory / "objects", links)
-        return open_store(self.settings, links)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[httpx.AsyncClient]:

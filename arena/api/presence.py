@@ -10,12 +10,13 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine
 
-from arena.api.ticks import last_tick, tick
+from arena.api.ticks import last_tick, last_ticks, tick
 
 NOTED_EVERY = timedelta(minutes=1)
 """Validators ask twice a minute; that they do need not be written down each time."""
 PRESENT = timedelta(hours=1)
 """Who asked within it is there."""
+_VALIDATOR = "validator "
 
 
 class Presence:
@@ -41,5 +42,11 @@ async def is_present(connection: AsyncConnection, hotkey: str, now: datetime) ->
     return at is not None and at > now - PRESENT
 
 
+async def last_asked(connection: AsyncConnection) -> dict[str, datetime]:
+    """When each validator that ever asked in vain did so last, by its hotkey."""
+    ticks = await last_ticks(connection, _VALIDATOR)
+    return {process.removeprefix(_VALIDATOR): at for process, at in ticks.items()}
+
+
 def _process(hotkey: str) -> str:
-    return f"validator {hotkey}"
+    return _VALIDATOR + hotkey

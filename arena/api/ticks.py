@@ -27,3 +27,10 @@ async def last_tick(connection: AsyncConnection, process: str) -> datetime | Non
     query = select(process_ticks.c.at).where(process_ticks.c.process == process)
     at = await connection.scalar(query)
     return None if at is None else at.astimezone(UTC)
+
+
+async def last_ticks(connection: AsyncConnection, prefix: str) -> dict[str, datetime]:
+    """When each process whose name begins so was last heard of."""
+    mine = process_ticks.c.process.startswith(prefix, autoescape=True)
+    rows = await connection.execute(select(process_ticks).where(mine))
+    return {row.process: row.at.astimezone(UTC) for row in rows}

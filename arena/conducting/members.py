@@ -1,8 +1,9 @@
 """Who takes part: validators join and leave, and miners that left the subnet are out.
 
-A validator takes part that has a permit and was heard of of late. It leaves with its permit,
-or when work has waited and nothing was heard of it. Silence while there is no work says
-nothing: otherwise a day without submissions would end the season.
+A validator takes part that has a permit and was heard of of late: at a run, or asking for work
+when there was none for it, as where others were quicker. It leaves with its permit, or when work
+has waited and nothing was heard of it; then it comes back when it is heard of again. Silence
+while there is no work says nothing: otherwise a day without submissions would end the season.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from sqlalchemy import and_, exists, func, select
 from sqlalchemy.ext.asyncio import AsyncEngine
 
 from arena.api.metagraph import Peer
+from arena.api.presence import last_asked
 from arena.conducting.calendar import Calendar
 from arena.conducting.parts import Parts
 from arena.conducting.work import Work
@@ -75,8 +77,11 @@ async def _join(able: set[str], parts: Parts, calendar: Calendar, work: Work) ->
     if not strangers:
         return
     heard = await _heard(parts.engine)
+    gone = calendar.season.gone
     for hotkey in sorted(strangers & heard.keys()):
         if heard[hotkey] <= work.now - parts.settings.presence:
+            continue
+        if hotkey in gone and heard[hotkey] < gone[hotkey]:
             continue
         with work.trying(STEP, hotkey):
             if await calendar.decide(JoinValidator(hotkey), calendar.moment(work.now)):
@@ -101,11 +106,15 @@ async def _leave(able: set[str], parts: Parts, calendar: Calendar, work: Work) -
 
 
 async def _heard(engine: AsyncEngine) -> dict[str, datetime]:
-    """When each validator was last heard of at a run."""
+    """When each validator was last heard of: at a run, or asking for one in vain."""
     runs = schema.evaluation_runs.c
     query = select(runs.validator, func.max(runs.heard_at).label("at")).group_by(runs.validator)
     async with engine.connect() as connection:
-        return {row.validator: row.at.astimezone(UTC) for row in await connection.execute(query)}
+        heard = await last_asked(connection)
+        for row in await connection.execute(query):
+            at = row.at.astimezone(UTC)
+            heard[row.validator] = max(heard.get(row.validator, at), at)
+    return heard
 
 
 async def _work_waits(engine: AsyncEngine, since: datetime) -> bool:

@@ -168,6 +168,9 @@ class Season:
         self.selected: dict[str, str] = {}
         """By hotkey: which of its agents is to race, where it said so."""
         self.validators: dict[str, datetime] = {}
+        """Who takes part, and since when."""
+        self.gone: dict[str, datetime] = {}
+        """Validators that took part once, and when they left last."""
         self.open: Race | None = None
         """The race that is in qualifying, or awaits its beacon."""
         self.running: Race | None = None
@@ -326,9 +329,11 @@ class Season:
 
     def _validator_joined(self, data: JsonObject, at: datetime) -> None:
         self.validators[str(data["validator"])] = at
+        self.gone.pop(str(data["validator"]), None)
 
     def _validator_left(self, data: JsonObject, at: datetime) -> None:
         del self.validators[str(data["validator"])]
+        self.gone[str(data["validator"])] = at
 
     def _wait_again(self, versions: Iterable[str], at: datetime) -> None:
         for version in versions:

@@ -33,17 +33,20 @@ def closing_soon(rules: SeasonRules, now: datetime, ready_s: float) -> SeasonRul
 
 
 async def qualified(story: Story) -> Season:
-    """The season once every version that was let in has its qualifying score."""
+    """The season once every version that was let in has its qualifying score, and every
+    validator takes part: one was perhaps too late for any of the work."""
+    everybody = set(story.validators.values())
 
     def look(season: Season) -> Season | None:
         done = [v for v in story.versions if _scored(season, v)]
-        return season if len(done) == len(story.versions) else None
+        whole = len(done) == len(story.versions) and everybody <= season.validators.keys()
+        return season if whole else None
 
     def progress(season: Season) -> list[str]:
         scores = {v: season.entrants[v].qualifying for v in story.versions if _scored(season, v)}
         return [f"{story.versions[v]} scored {score:.3f}" for v, score in scores.items()]
 
-    return await _season(story, look, progress, "agents to be scored on the open problems")
+    return await _season(story, look, progress, "agents to be scored, validators to take part")
 
 
 async def drawn(story: Story) -> Race:

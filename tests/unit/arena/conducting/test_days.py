@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from arena.api.presence import Presence
 from arena.conducting.stock import CatalogGrower
 from arena.problems.pools import Pool
 from arena.records.store import RecordStore
@@ -144,6 +145,38 @@ async def test_who_was_silent_while_work_waited_leaves_and_comes_back_with_work(
     )
     await world.work()
     assert len(subjects(await world.at(minutes=2), "validator.joined")) == 1
+
+
+async def test_who_left_for_its_silence_is_not_back_before_it_is_heard_of(world: World) -> None:
+    await qualified(world, "one", "two")
+    await world.enter("three")
+    await world.look()
+    # Less than a day since they were heard of: presence alone would bring them back.
+    assert len(subjects(await world.at(hours=7), "validator.left")) == 2
+    assert subjects(await world.at(minutes=1), "validator.joined") == []
+    await Presence(world.engine).asked(world.bob.hotkey, world.now)
+    assert subjects(await world.at(minutes=1), "validator.joined") == [world.bob.hotkey]
+
+
+async def test_who_asks_for_work_takes_part_although_others_were_quicker(world: World) -> None:
+    await world.look()
+    await world.enter("one")
+    await world.at(minutes=1)
+    lease = await world.alice.claim()
+    assert lease is not None
+    await world.alice.run(lease)
+    await Presence(world.engine).asked(world.bob.hotkey, world.now)
+    joined = subjects(await world.at(minutes=1), "validator.joined")
+    assert sorted(joined) == sorted([world.alice.hotkey, world.bob.hotkey])
+
+
+async def test_who_goes_on_asking_stays_when_work_waits_for_somebody_else(world: World) -> None:
+    await drawn(world, "one", "two")
+    while (lease := await world.alice.claim()) is not None:
+        await world.alice.run(lease)
+    world.now += timedelta(hours=7)
+    await Presence(world.engine).asked(world.alice.hotkey, world.now)
+    assert subjects(await world.look(), "validator.left") == [world.bob.hotkey]
 
 
 async def test_a_validator_without_permit_leaves_at_once(world: World) -> None:

@@ -7,6 +7,7 @@ database's user may enter.
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -90,6 +91,8 @@ class EmbeddedPostgres:
                 # The library counts processes, and would stop it for all of this one.
                 if not _USERS[self.cluster]:
                     self._server.cleanup()
+            # At the end of the process it would look again, and make its folder anew.
+            atexit.unregister(self._server._cleanup)
             self._server = None
 
     def _new_server(self) -> Any:

@@ -108,6 +108,19 @@ def test_users_that_were_killed_do_not_keep_it_running(data_dir: Path) -> None:
     assert not _alive(pid)
 
 
+def test_a_folder_that_was_removed_after_the_server_stopped_stays_away(data_dir: Path) -> None:
+    script = (
+        "import shutil, sys; from pathlib import Path;"
+        "from arena.db.embedded import EmbeddedPostgres;"
+        "servers = [EmbeddedPostgres(Path(sys.argv[1])) for _ in range(2)];"
+        "[server.start() for server in servers]; [server.stop() for server in servers];"
+        "shutil.rmtree(sys.argv[1])"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", script, str(data_dir)]
+    assert subprocess.run(command).returncode == 0
+    assert not data_dir.exists()
+
+
 def test_a_stale_pid_file_that_names_another_program_is_not_taken_for_a_server(
     data_dir: Path,
 ) -> None:

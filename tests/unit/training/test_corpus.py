@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from pathlib import Path
 
@@ -125,3 +126,12 @@ def test_matched_rows_are_as_many_of_each_bucket() -> None:
     left, right = matched(one, other, seed=0)
     assert [r["bucket"] for r in left] == [r["bucket"] for r in right] == ["product"] * 3
     assert matched(list(reversed(one)), other, seed=0)[0] == left
+
+
+def test_matched_rows_are_of_the_same_problems_when_a_race_is_run_again() -> None:
+    one, few = [row(n) for n in range(10)], [row(100 + n) for n in range(3)]
+    # Another run has other times, and so other hashes.
+    again = [r | {"record_hash": hashlib.sha256(str(r).encode()).hexdigest()} for r in one]
+    left, _ = matched(one, few, seed=0)
+    anew, _ = matched(again, few, seed=0)
+    assert [r["problem_id"] for r in anew] == [r["problem_id"] for r in left]

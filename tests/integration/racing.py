@@ -204,12 +204,22 @@ def model_server() -> Iterator[ModelServer]:
             thread.join()
 
 
+_AT_A_TERMINAL = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from neurons.cli import main
+main()
+"""
+"""What a shell without job control starts in the background ignores interrupts, and so would a
+race that the tests start there."""
+
+
 class RaceProcess:
     """`arena` in a process of its own, with what it says to people."""
 
     def __init__(self, arguments: list[str], directory: Path, env: dict[str, str]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-c", "from neurons.cli import main; main()", *arguments],
+            [sys.executable, "-c", _AT_A_TERMINAL, *arguments],
             cwd=directory,
             env={k: v for k, v in os.environ.items() if not k.startswith("ARENA_DATA")} | env,
             stdout=subprocess.PIPE,

@@ -90,7 +90,10 @@ class Way:
 
     def _begin(self) -> None:
         """Make the directory this run's, and write down what each stage is set to."""
-        claim(self.layout.out, {"recipe": self.recipe.model_dump(mode="json")})
+        # Who gave a step too little time gives it more, and goes on.
+        budgets = {name: {"minutes"} for name in ("world", *TRAINED, "eval", "race")}
+        recipe = self.recipe.model_dump(mode="json", exclude=budgets)
+        claim(self.layout.out, {"recipe": recipe})
         for stage in (*TRAINED, "eval"):
             settings = getattr(self.recipe, stage)
             said = resolved(settings.recipe).model_dump(mode="json")

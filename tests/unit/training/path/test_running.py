@@ -23,6 +23,7 @@ from training.path.summary import markdown, write_summary
 from training.recipe import load_recipe_of
 
 RECIPE = load_recipe_of(PathRecipe, "tiniest")
+BUDGETED = ("world", "sft", "reject", "teacher", "kto", "grpo", "eval", "race")
 
 
 @pytest.fixture
@@ -89,6 +90,12 @@ def test_another_recipe_is_refused_in_the_same_directory(way: Way, tmp_path: Pat
     other = RECIPE.model_copy(update={"seed": 5})
     with pytest.raises(OtherRunError, match="another recipe"):
         Way(other, Layout(tmp_path), {}, print)._begin()
+
+
+def test_a_run_goes_on_with_other_budgets(way: Way, tmp_path: Path) -> None:
+    way._begin()
+    longer = {name: getattr(RECIPE, name).model_copy(update={"minutes": 99.0}) for name in BUDGETED}
+    Way(RECIPE.model_copy(update=longer), Layout(tmp_path), {}, print)._begin()
 
 
 def test_the_copy_of_the_agent_asks_the_model_it_is_named_for(

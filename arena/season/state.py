@@ -170,7 +170,7 @@ class Season:
         self.validators: dict[str, datetime] = {}
         """Who takes part, and since when."""
         self.gone: dict[str, datetime] = {}
-        """Validators that took part once, and when they left last."""
+        """Validators that took part, and since when they do no more."""
         self.open: Race | None = None
         """The race that is in qualifying, or awaits its beacon."""
         self.running: Race | None = None
